@@ -1,0 +1,80 @@
+"""silograph learns graphs from signals that may not leave their silos.
+
+    from silograph import SmoothGraph
+    model = SmoothGraph(degree=5).fit(X)        # X: (samples, nodes)
+    model.adjacency_, model.graph_, model.gap_
+
+The public names are those of ``__all__``; they are imported on first use, so that ``import silograph`` is quick.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from silograph.edges import Pairs
+    from silograph.errors import (
+        DegreeWarning,
+        GraphError,
+        MissingExtraError,
+        OutputError,
+        PairsError,
+        ParameterError,
+        SignalError,
+        SilographError,
+    )
+    from silograph.estimators import SmoothGraph
+    from silograph.graph import Graph
+    from silograph.graph_files import read_graph, write_graph
+    from silograph.moments import Moments
+    from silograph.problem import LocalProblem
+    from silograph.signals import Signals, open_signals
+    from silograph.solvers.solution import Solution
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "DegreeWarning",
+    "Graph",
+    "GraphError",
+    "LocalProblem",
+    "MissingExtraError",
+    "Moments",
+    "OutputError",
+    "Pairs",
+    "PairsError",
+    "ParameterError",
+    "SignalError",
+    "Signals",
+    "SilographError",
+    "SmoothGraph",
+    "Solution",
+    "open_signals",
+    "read_graph",
+    "write_graph",
+]
+
+_ERRORS = {name: "errors" for name in __all__ if name.endswith(("Error", "Warning"))}
+_HOME = _ERRORS | {
+    "Graph": "graph",
+    "LocalProblem": "problem",
+    "Moments": "moments",
+    "Pairs": "edges",
+    "Signals": "signals",
+    "SmoothGraph": "estimators",
+    "Solution": "solvers.solution",
+    "open_signals": "signals",
+    "read_graph": "graph_files",
+    "write_graph": "graph_files",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'silograph' has no attribute {name!r}")
+    value = getattr(import_module(f"silograph.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

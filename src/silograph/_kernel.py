@@ -1,0 +1,23 @@
+"""How a compiled loop is made: one decorator, so that every kernel has the same manners."""
+
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar, cast
+
+import numba
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def kernel(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile ``function`` on first use, without the GIL, and keep the machine code on disk.
+
+    Sums may be reassociated, so that loops become vector instructions; NaN and infinity keep their meaning. Where no
+    folder can be written (a read-only installation without a home), the code is compiled anew in each process.
+    """
+    options = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz"}, "error_model": "numpy"}
+    try:
+        compiled = numba.njit(cache=True, **options)(function)
+    except RuntimeError:  # numba's word for "no place to cache"
+        compiled = numba.njit(**options)(function)
+    return cast(Callable[P, R], compiled)

@@ -1,0 +1,44 @@
+"""Costs that somebody else computed: a symmetric matrix of distances, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from silograph._types import Matrix, Vector
+from silograph.edges import Pairs
+from silograph.errors import SignalError
+
+SYMMETRY = 1e-10  # relative to the largest entry; what two ways of rounding may differ by
+
+
+def costs_of_distances(distances: Matrix, pairs: Pairs, names: Sequence[str], *, source: str = "distances") -> Vector:
+    """The costs of the pairs from a full matrix of mean squared differences z/N (nodes, nodes)."""
+    n_nodes = pairs.n_nodes
+    if distances.shape != (n_nodes, n_nodes):
+        raise SignalError(f"{source}: expected a square matrix, got shape {distances.shape}. Give one row per node.")
+    negative = np.argwhere(distances < 0)
+    if negative.size:
+        i, j = negative[0]
+        raise SignalError(
+            f"{source}, row {i + 1}, column {names[j]!r}: expected a distance ≥ 0, got {distances[i, j]:g}. "
+            "Give squared distances, not similarities or correlations."
+        )
+    largest = distances.max()
+    skew = np.argwhere(np.abs(distances - distances.T) > SYMMETRY * largest)
+    if skew.size:
+        i, j = skew[0]
+        raise SignalError(
+            f"{source}, row {i + 1}, column {names[j]!r}: expected a symmetric matrix, got {distances[i, j]:g} here and "
+            f"{distances[j, i]:g} in row {j + 1}, column {names[i]!r}. Average the two, or correct one."
+        )
+    diagonal = np.flatnonzero(np.diag(distances) > SYMMETRY * largest)
+    if diagonal.size:
+        i = diagonal[0]
+        raise SignalError(
+            f"{source}, row {i + 1}, column {names[i]!r}: expected 0 between a node and itself, got {distances[i, i]:g}."
+        )
+    if pairs.is_all:
+        return distances[np.triu_indices(n_nodes, 1)]
+    return np.ascontiguousarray(distances[pairs.rows, pairs.cols])

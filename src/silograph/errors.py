@@ -1,0 +1,45 @@
+"""Every error and warning a user of silograph can meet, one tree.
+
+    SilographError
+    ├── SignalError       a table of signals cannot be read or used
+    ├── PairsError        a list of allowed or forbidden pairs is wrong
+    ├── ParameterError    an argument is out of its range, or two contradict each other
+    ├── GraphError        a graph file or its parts do not fit together
+    ├── OutputError       a result cannot be written where it was asked for
+    └── MissingExtraError an optional dependency is not installed
+
+All but the last two are also `ValueError`, as scikit-learn's callers expect of bad input. Each message says what was
+expected, what came, and what to do.
+"""
+
+
+class SilographError(Exception):
+    """The root of the tree: catch this to catch them all."""
+
+
+class SignalError(SilographError, ValueError):
+    """A table of signals cannot be read or used."""
+
+
+class PairsError(SilographError, ValueError):
+    """A list of node pairs is malformed or names a node that does not exist."""
+
+
+class ParameterError(SilographError, ValueError):
+    """An argument is out of its range, or two arguments contradict each other."""
+
+
+class GraphError(SilographError, ValueError):
+    """A graph file is malformed, or its parts do not fit together."""
+
+
+class OutputError(SilographError, OSError):
+    """A result cannot be written where it was asked for."""
+
+
+class MissingExtraError(SilographError, ImportError):
+    """An optional dependency is needed and not installed."""
+
+
+class DegreeWarning(UserWarning):
+    """The mean degree asked for cannot be reached on these data; the nearest one was taken."""

@@ -1,0 +1,100 @@
+"""Graphs on disk, by suffix: .graphml, .csv (edge list) and .npz; each reads back equal to what was written."""
+
+from __future__ import annotations
+
+import csv
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree.ElementTree import ParseError
+
+import numpy as np
+
+from silograph._atomic import writing
+from silograph._extras import required
+from silograph.errors import GraphError
+from silograph.graph import Graph
+
+
+def write_graph(graph: Graph, path: str | Path) -> None:
+    """Write a graph as .graphml (Gephi, Cytoscape, igraph), .csv (source, target, weight) or .npz."""
+    path = Path(path)
+    write = _by_suffix(path, {".graphml": _write_graphml, ".csv": _write_csv, ".npz": _write_npz})
+    with writing(path) as temporary:
+        write(graph, temporary)
+
+
+def read_graph(path: str | Path) -> Graph:
+    """Read a graph that `write_graph` wrote, or a GraphML file or edge list of another tool."""
+    path = Path(path)
+    if not path.is_file():
+        raise GraphError(f"{path}: no such file. Check the path.")
+    read = _by_suffix(path, {".graphml": _read_graphml, ".csv": _read_csv, ".npz": _read_npz})
+    try:
+        return read(path)
+    except (KeyError, ValueError, TypeError, ParseError, zipfile.BadZipFile) as error:
+        raise GraphError(f"{path.name}: not a graph file of this format ({error}).") from error
+
+
+def _by_suffix(path: Path, choices: dict[str, Callable[..., Any]]) -> Callable[..., Any]:
+    choice = choices.get(path.suffix.lower())
+    if choice is None:
+        raise GraphError(f"{path.name}: expected one of {', '.join(choices)}, got {path.suffix or 'no suffix'!r}.")
+    return choice
+
+
+def _networkx() -> Any:
+    return required("networkx", extra="networkx", purpose="for GraphML")
+
+
+def _write_graphml(graph: Graph, path: Path) -> None:
+    _networkx().write_graphml_xml(graph.to_networkx(), path)
+
+
+def _read_graphml(path: Path) -> Graph:
+    graph = _networkx().read_graphml(path)
+    number = {name: node for node, name in enumerate(graph.nodes)}
+    edges = [(number[i], number[j], data["weight"]) for i, j, data in graph.edges(data=True)]
+    return _from_triples(list(number), edges)
+
+
+def _write_csv(graph: Graph, path: Path) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["source", "target", "weight"])
+        writer.writerows(graph.edges())
+        # A node without edges has no other place in an edge list
+        touched = set(graph.rows.tolist()) | set(graph.cols.tolist())
+        writer.writerows([name, "", ""] for node, name in enumerate(graph.names) if node not in touched)
+
+
+def _read_csv(path: Path) -> Graph:
+    number: dict[str, int] = {}
+    edges = []
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        reader = csv.DictReader(file)
+        if not {"source", "target", "weight"} <= set(reader.fieldnames or ()):
+            raise GraphError(f"{path.name}: expected the columns source, target, weight, got {reader.fieldnames}.")
+        for row in reader:
+            ends = [number.setdefault(name, len(number)) for name in (row["source"], row["target"]) if name]
+            if len(ends) == 2:
+                edges.append((*ends, float(row["weight"])))
+    return _from_triples(list(number), edges)
+
+
+def _write_npz(graph: Graph, path: Path) -> None:
+    with path.open("wb") as file:
+        np.savez_compressed(
+            file, names=np.array(graph.names, dtype=str), rows=graph.rows, cols=graph.cols, weights=graph.weights
+        )
+
+
+def _read_npz(path: Path) -> Graph:
+    with np.load(path, allow_pickle=False) as data:
+        return Graph.from_edges(data["names"].tolist(), data["rows"], data["cols"], data["weights"])
+
+
+def _from_triples(names: list[str], edges: list[tuple[int, int, float]]) -> Graph:
+    rows, cols, weights = zip(*edges, strict=True) if edges else ((), (), ())
+    return Graph.from_edges(names, rows, cols, weights)

@@ -1,0 +1,164 @@
+"""From costs to a certified graph: the one path that every façade (estimator, command line) takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from silograph._types import Vector
+from silograph.edges import Pairs
+from silograph.errors import ParameterError
+from silograph.graph import Graph
+from silograph.problem import LocalProblem
+from silograph.solvers import exact, gradient
+from silograph.solvers.solution import Solution
+from silograph.tuning import check_degree, default_degree, mean_degree, tune
+
+SolverName = Literal["newton", "gradient"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How to learn: either a mean degree (or none, for the default one), or α and β."""
+
+    degree: float | None = None
+    alpha: float | None = None
+    beta: float | None = None
+    zeta: float = 0.0
+    solver: SolverName = "newton"
+    tol: float = 1e-8
+    max_iter: int | None = None  # per solve; None: the solver's own
+    neighbours: int | None = None  # candidate pairs per node; None: automatic, 0: test all pairs at each step
+    step: float | None = None  # the gradient method's η; None: backtracking
+    momentum: float = gradient.MOMENTUM  # the gradient method's ξ
+
+    def __post_init__(self) -> None:
+        for name in ("alpha", "beta", "tol", "step"):
+            value = getattr(self, name)
+            if value is not None and not (_is_number(value) and np.isfinite(value) and value > 0):
+                raise ParameterError(f"{name}: expected a finite number > 0, got {value!r}.")
+        if not (_is_number(self.zeta) and np.isfinite(self.zeta) and self.zeta >= 0):
+            raise ParameterError(f"zeta: expected a finite number ≥ 0, got {self.zeta!r}.")
+        if not (_is_number(self.momentum) and 0 <= self.momentum < 1):
+            raise ParameterError(f"momentum: expected a number in [0, 1), got {self.momentum!r}.")
+        for name, least in (("max_iter", 1), ("neighbours", 0)):
+            value = getattr(self, name)
+            if value is not None and not (isinstance(value, int | np.integer) and value >= least):
+                raise ParameterError(f"{name}: expected a whole number ≥ {least}, got {value!r}.")
+        if self.solver not in ("newton", "gradient"):
+            raise ParameterError(f"solver: expected 'newton' or 'gradient', got {self.solver!r}.")
+        self._check_model()
+
+    def _check_model(self) -> None:
+        if self.degree is not None and not (_is_number(self.degree) and np.isfinite(self.degree) and self.degree > 0):
+            raise ParameterError(f"degree: expected a finite number > 0, got {self.degree!r}.")
+        given = [name for name in ("alpha", "beta") if getattr(self, name) is not None]
+        if self.degree is not None and given:
+            raise ParameterError(
+                f"degree and {' and '.join(given)} contradict each other: give the degree, or alpha and beta."
+            )
+        if len(given) == 1:
+            raise ParameterError(f"{given[0]} was given alone: give both alpha and beta, or a degree.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Learned:
+    """A problem, its solution, and how they came about."""
+
+    problem: LocalProblem
+    solution: Solution
+    degree: float  # mean number of neighbours
+    degree_asked: float | None  # None where alpha and beta were given
+    degree_reached: bool
+    n_solves: int
+
+    @property
+    def alpha(self) -> float:
+        """α of the problem solved."""
+        return self.problem.alpha
+
+    @property
+    def beta(self) -> float:
+        """β of the problem solved."""
+        return self.problem.quadratic / 4
+
+
+def learn(cost: Vector, pairs: Pairs, settings: Settings, *, start: Vector | None = None) -> Learned:
+    """Learn one silo's graph from its costs z/N on the allowed pairs; `start` are multipliers of a similar problem."""
+    if settings.alpha is not None and settings.beta is not None:
+        problem = LocalProblem(
+            cost=cost, pairs=pairs, quadratic=4 * settings.beta, alpha=settings.alpha, zeta=settings.zeta
+        )
+        solution = _solve(problem, start, settings)
+        return Learned(
+            problem=problem,
+            solution=solution,
+            degree=mean_degree(problem, solution.w),
+            degree_asked=None,
+            degree_reached=True,
+            n_solves=1,
+        )
+    degree = default_degree(pairs) if settings.degree is None else settings.degree
+    check_degree(degree, pairs)
+    # The degree is found by the exact solver: it is the only one whose zeros are zeros
+    exact_settings = replace(settings, solver="newton", max_iter=None)
+    tuned = tune(
+        cost, pairs, degree, zeta=settings.zeta, solver=lambda p, y: _solve(p, y, exact_settings), start=start
+    )
+    solution = tuned.solution if settings.solver == "newton" else _solve(tuned.problem, None, settings)
+    return Learned(
+        problem=tuned.problem,
+        solution=solution,
+        degree=mean_degree(tuned.problem, solution.w),
+        degree_asked=degree,
+        degree_reached=tuned.reached,
+        n_solves=tuned.n_solves,
+    )
+
+
+def graph_of(learned: Learned, names: Sequence[str]) -> Graph:
+    """The learned weights as a graph of named nodes."""
+    pairs, w = learned.problem.pairs, learned.solution.w
+    edges = np.flatnonzero(w)
+    rows, cols = pairs.at(edges)
+    return Graph(tuple(names), rows, cols, w[edges])
+
+
+def not_converged(learned: Learned, settings: Settings) -> str:
+    """What to tell a user whose solution misses its tolerance."""
+    solution = learned.solution
+    return (
+        f"The {settings.solver} solver stopped after {solution.n_iter} iterations at a relative duality gap of "
+        f"{solution.relative_gap:.1e}, above tol = {settings.tol:g}. "
+        + ("Raise max_iter or tol." if settings.solver == "newton" else "Use solver='newton', or raise max_iter or tol.")
+    )
+
+
+def degree_missed(learned: Learned) -> str:
+    """What to tell a user whose graph cannot have the degree asked for."""
+    return (
+        f"A mean degree of {learned.degree_asked:g} cannot be had on these data, because edges come and go together "
+        f"(equal distances, duplicated or constant nodes); the nearest, {learned.degree:g}, was taken. "
+        "Ask for another degree, or give alpha and beta."
+    )
+
+
+def _solve(problem: LocalProblem, start: Vector | None, settings: Settings) -> Solution:
+    if settings.solver == "gradient":
+        return gradient.solve(
+            problem,
+            step=settings.step,
+            momentum=settings.momentum,
+            tol=settings.tol,
+            max_iter=settings.max_iter or 20_000,
+        )
+    return exact.solve(
+        problem, start=start, tol=settings.tol, max_iter=settings.max_iter or 200, neighbours=settings.neighbours
+    )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)

@@ -1,0 +1,131 @@
+"""Second moments, summed over chunks of samples, and the costs z/N that come from them.
+
+Only these leave the room of the signals: the count, each node's mean and centred sum of squares, and the centred cross
+products of the allowed pairs. Sums are centred chunk by chunk (Chan, Golub and LeVeque 1983), because x'x of signals
+that ride on a large offset, such as temperatures in kelvin, would drown the distances in rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from silograph._kernel import kernel
+from silograph._types import IntVector, Matrix, Vector
+from silograph.edges import Pairs
+from silograph.errors import SignalError
+
+CHUNK_BYTES = 2**26  # of a float64 copy of samples
+BLOCK_ROWS = 256  # nodes whose cross products with all others are formed at once
+NOISE = 64 * np.finfo(np.float64).eps  # relative to the squares: below this a distance is rounding
+
+
+class Moments:
+    """The moments of the samples seen so far; `update` with more, `+` with another silo's or file's."""
+
+    __slots__ = ("cross", "mean", "n_samples", "pairs", "squares")
+
+    def __init__(self, pairs: Pairs) -> None:
+        self.pairs = pairs
+        self.n_samples = 0
+        self.mean = np.zeros(pairs.n_nodes)
+        self.squares = np.zeros(pairs.n_nodes)
+        self.cross = np.zeros(pairs.size)
+
+    @classmethod
+    def of(cls, signals: Matrix, pairs: Pairs | None = None) -> Moments:
+        """The moments of one table (samples, nodes) on all pairs, or on the pairs given."""
+        out = cls(Pairs.all(signals.shape[1]) if pairs is None else pairs)
+        out.update(signals)
+        return out
+
+    def update(self, signals: Matrix) -> None:
+        """Add samples, rows of (samples, nodes); float32 is summed in float64."""
+        if signals.ndim != 2 or signals.shape[1] != self.pairs.n_nodes:
+            raise SignalError(f"signals: expected (samples, {self.pairs.n_nodes}), got shape {signals.shape}.")
+        rows = max(1, CHUNK_BYTES // (8 * self.pairs.n_nodes))
+        for start in range(0, signals.shape[0], rows):
+            self._update_chunk(np.array(signals[start : start + rows], dtype=np.float64, order="C"))
+
+    def __add__(self, other: Moments) -> Moments:
+        if not other.pairs.same(self.pairs):
+            raise SignalError("moments: expected the same nodes and pairs on both sides of +.")
+        out = Moments(self.pairs)
+        for part in (self, other):
+            out._merge(part.n_samples, part.mean, part.squares)
+            out.cross += part.cross
+        return out
+
+    def costs(self, *, standardize: bool = False, names: Sequence[str] | None = None) -> Vector:
+        """z/N for each pair: the mean squared difference, or 2(1 − correlation) when each node is standardised."""
+        if self.n_samples < 2:
+            raise SignalError(f"signals: expected at least 2 samples, got {self.n_samples}. Add samples.")
+        if standardize:
+            deviation = np.sqrt(self.squares)
+            self._check_not_constant(deviation, names)
+            cost = self.cross / self.pairs.products(deviation)
+            np.subtract(1.0, cost, out=cost)
+            cost[cost < NOISE] = 0.0
+            cost *= 2.0
+            return cost
+        both = self.pairs.sums(self.squares)
+        cost = both - 2 * self.cross
+        cost[cost < NOISE * both] = 0.0
+        cost /= self.n_samples
+        cost += self.pairs.differences(self.mean) ** 2
+        return cost
+
+    def _check_not_constant(self, deviation: Vector, names: Sequence[str] | None) -> None:
+        constant = np.flatnonzero(deviation <= 1e-13 * np.sqrt(self.n_samples) * np.abs(self.mean))
+        if constant.size:
+            first = constant[0] if names is None else repr(names[constant[0]])
+            raise SignalError(
+                f"signals: node {first}"
+                + (f" and {constant.size - 1} more are" if constant.size > 1 else " is")
+                + " constant and cannot be standardised. Drop the node, or learn without standardize."
+            )
+
+    def _update_chunk(self, chunk: Matrix) -> None:
+        mean = chunk.mean(axis=0)
+        chunk -= mean
+        self._merge(chunk.shape[0], mean, np.einsum("ij,ij->j", chunk, chunk))
+        if self.pairs.listed_rows is None or self.pairs.listed_cols is None:
+            for start in range(0, self.pairs.n_nodes, BLOCK_ROWS):
+                _add_block(chunk[:, start : start + BLOCK_ROWS].T @ chunk[:, start:], start, self.cross)
+        else:
+            _add_listed(self.pairs.listed_rows, self.pairs.listed_cols, np.ascontiguousarray(chunk.T), self.cross)
+
+    def _merge(self, n_samples: int, mean: Vector, squares: Vector) -> None:
+        """Take in samples known by count, mean and squares; their own cross products are for the caller to add."""
+        total = self.n_samples + n_samples
+        if self.n_samples and n_samples:
+            shift = mean - self.mean
+            weight = self.n_samples * n_samples / total
+            self.squares += weight * shift**2
+            self.cross += weight * self.pairs.products(shift)
+        if n_samples:
+            self.mean = self.mean + (mean - self.mean) * (n_samples / total)
+        self.squares += squares
+        self.n_samples = total
+
+
+@kernel
+def _add_block(block: Matrix, start: int, cross: Vector) -> None:
+    """Add the upper triangle's part of rows start, start + 1, …; the block's columns begin at node `start`."""
+    n = start + block.shape[1]
+    for a in range(block.shape[0]):
+        i = start + a
+        first = i * (2 * n - i - 1) // 2 - i - 1
+        for j in range(i + 1, n):
+            cross[first + j] += block[a, j - start]
+
+
+@kernel
+def _add_listed(rows: IntVector, cols: IntVector, columns: Matrix, cross: Vector) -> None:
+    for e in range(rows.size):
+        left, right = columns[rows[e]], columns[cols[e]]
+        total = 0.0
+        for k in range(left.size):
+            total += left[k] * right[k]
+        cross[e] += total

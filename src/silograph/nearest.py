@@ -1,0 +1,93 @@
+"""The cheapest pairs at each node: starting points, candidate pairs and the degree rule need them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from silograph._kernel import kernel
+from silograph._types import IntVector, Matrix, Vector
+from silograph.edges import Pairs
+
+
+def cheapest_pair(pairs: Pairs, cost: Vector) -> tuple[Vector, np.ndarray]:
+    """For each node the cost of its cheapest pair (infinite without one), and where that pair stands."""
+    value = np.full(pairs.n_nodes, np.inf)
+    where = np.full(pairs.n_nodes, -1, dtype=np.int64)
+    if pairs.listed_rows is None or pairs.listed_cols is None:
+        _cheapest_all(cost, value, where)
+    else:
+        _cheapest_listed(pairs.listed_rows, pairs.listed_cols, cost, value, where)
+    return value, where
+
+
+def nearest_neighbours(pairs: Pairs, cost: Vector, k: int) -> tuple[Matrix, np.ndarray]:
+    """The k cheapest costs at each node, ascending, and the neighbours they lead to; ∞ and −1 where there are fewer."""
+    value = np.full((pairs.n_nodes, k), np.inf)
+    neighbour = np.full((pairs.n_nodes, k), -1, dtype=np.int32)
+    if pairs.listed_rows is None or pairs.listed_cols is None:
+        _nearest_all(cost, value, neighbour)
+    else:
+        _nearest_listed(pairs.listed_rows, pairs.listed_cols, cost, value, neighbour)
+    return value, neighbour
+
+
+@kernel
+def _cheapest_all(cost: Vector, value: Vector, where: np.ndarray) -> None:
+    n = value.size
+    e = 0
+    for i in range(n):
+        for j in range(i + 1, n):
+            if cost[e] < value[i]:
+                value[i] = cost[e]
+                where[i] = e
+            if cost[e] < value[j]:
+                value[j] = cost[e]
+                where[j] = e
+            e += 1
+
+
+@kernel
+def _cheapest_listed(rows: IntVector, cols: IntVector, cost: Vector, value: Vector, where: np.ndarray) -> None:
+    for e in range(rows.size):
+        i, j = rows[e], cols[e]
+        if cost[e] < value[i]:
+            value[i] = cost[e]
+            where[i] = e
+        if cost[e] < value[j]:
+            value[j] = cost[e]
+            where[j] = e
+
+
+@kernel
+def _insert(value: Matrix, neighbour: np.ndarray, node: int, cost: float, other: int) -> None:
+    k = value.shape[1] - 1
+    while k > 0 and value[node, k - 1] > cost:
+        value[node, k] = value[node, k - 1]
+        neighbour[node, k] = neighbour[node, k - 1]
+        k -= 1
+    value[node, k] = cost
+    neighbour[node, k] = other
+
+
+@kernel
+def _nearest_all(cost: Vector, value: Matrix, neighbour: np.ndarray) -> None:
+    n, k = value.shape
+    e = 0
+    for i in range(n):
+        for j in range(i + 1, n):
+            if cost[e] < value[i, k - 1]:
+                _insert(value, neighbour, i, cost[e], j)
+            if cost[e] < value[j, k - 1]:
+                _insert(value, neighbour, j, cost[e], i)
+            e += 1
+
+
+@kernel
+def _nearest_listed(rows: IntVector, cols: IntVector, cost: Vector, value: Matrix, neighbour: np.ndarray) -> None:
+    k = value.shape[1]
+    for e in range(rows.size):
+        i, j = rows[e], cols[e]
+        if cost[e] < value[i, k - 1]:
+            _insert(value, neighbour, i, cost[e], j)
+        if cost[e] < value[j, k - 1]:
+            _insert(value, neighbour, j, cost[e], i)

@@ -1,0 +1,199 @@
+"""The one local problem of this library, its dual, and the certificate that ties them.
+
+    primal   min over w ≥ 0   cᵀw + (q/2)‖w‖² − α Σ_v log((Sw)_v + ζ)
+    dual     max over y > 0   −(1/2q) Σ_e (y_i + y_j − c_e)₊² + α Σ_v log y_v − ζ Σ_v y_v + α d (1 − log α)
+
+Independent learning is c = z/N and q = 4β. A pull of strength s towards an anchor a is the same problem with
+c = z/N − s·a and q = 4β + s, so every method of the library solves this and nothing else.
+
+The duality gap is a sum of non-negative terms, one per node and one per pair, and is computed as that sum. Primal minus
+dual would lose it in rounding: with r_v = ((Sw)_v + ζ)·y_v/α the terms of the nodes are α(r − 1 − log r), and the
+terms of the pairs vanish at w(y)_e = (y_i + y_j − c_e)₊/q.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from silograph._kernel import kernel
+from silograph._types import IntVector, Vector
+from silograph.edges import Pairs
+from silograph.errors import ParameterError, PairsError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LocalProblem:
+    """cᵀw + (q/2)‖w‖² − α Σ log(Sw + ζ) over w ≥ 0, one weight per pair."""
+
+    cost: Vector  # c, one number per pair; may be negative
+    pairs: Pairs
+    quadratic: float  # q > 0
+    alpha: float  # > 0
+    zeta: float = 0.0  # ≥ 0
+
+    def __post_init__(self) -> None:
+        _check_positive("quadratic", self.quadratic)
+        _check_positive("alpha", self.alpha)
+        if not (np.isfinite(self.zeta) and self.zeta >= 0):
+            raise ParameterError(f"zeta: expected a finite number ≥ 0, got {self.zeta}.")
+        if self.cost.shape != (self.pairs.size,):
+            raise ParameterError(f"cost: expected {self.pairs.size} numbers, one per pair, got shape {self.cost.shape}.")
+        isolated = self.pairs.isolated()
+        if self.zeta == 0 and isolated.size:
+            raise PairsError(
+                f"pairs: no pair touches node {isolated[0]}"
+                + (f" and {isolated.size - 1} more" if isolated.size > 1 else "")
+                + ", but every node needs an edge when zeta is 0. Allow it one, drop the node, or set zeta > 0."
+            )
+
+    @property
+    def n_nodes(self) -> int:
+        """d, the number of nodes."""
+        return self.pairs.n_nodes
+
+    def value(self, w: Vector) -> float:
+        """The primal objective; infinite where a degree plus ζ is not positive."""
+        degrees = self.pairs.degrees(w) + self.zeta
+        if degrees.min() <= 0:
+            return np.inf
+        return float(self.cost @ w + 0.5 * self.quadratic * (w @ w) - self.alpha * np.log(degrees).sum())
+
+    def gradient(self, w: Vector) -> Vector:
+        """The gradient of the primal objective in w."""
+        pull = self.pairs.sums(self.alpha / (self.pairs.degrees(w) + self.zeta))
+        return self.cost + self.quadratic * w - pull
+
+    def weights(self, y: Vector) -> Vector:
+        """w(y), the weights that the multipliers y call for; exactly zero where no edge is called for."""
+        out = np.maximum(self.pairs.sums(y) - self.cost, 0.0)
+        out /= self.quadratic
+        return out
+
+    def multipliers(self, w: Vector) -> Vector:
+        """y = α/(Sw + ζ), the multipliers that the weights w call for."""
+        return self.alpha / (self.pairs.degrees(w) + self.zeta)
+
+    def reduced_cost(self, y: Vector) -> Vector:
+        """c_e − y_i − y_j: how far a pair is from being worth an edge (negative: it is one)."""
+        return self.cost - self.pairs.sums(y)
+
+    def gap(self, w: Vector, y: Vector) -> float:
+        """Primal at w ≥ 0 minus dual at y > 0, free of cancellation; infinite where w is not feasible."""
+        slack = self.pairs.sums(y) - self.cost
+        edges = np.where(
+            slack > 0,
+            0.5 * self.quadratic * (w - slack / self.quadratic) ** 2,
+            0.5 * self.quadratic * w**2 - slack * w,
+        )
+        return float(edges.sum()) + self.node_gap(self.pairs.degrees(w), y)
+
+    def node_gap(self, degrees: Vector, y: Vector) -> float:
+        """The gap at w(y), given its degrees S w(y)."""
+        excess = (degrees + self.zeta) * y / self.alpha - 1.0
+        if excess.min() <= -1.0:
+            return np.inf
+        # r − 1 − log r loses all digits near r = 1, where it is (r − 1)²/2 − (r − 1)³/3 + …
+        near = np.abs(excess) < 1e-3
+        series = excess**2 * (0.5 - excess * (1 / 3 - excess * (0.25 - excess * (0.2 - excess / 6))))
+        return float(self.alpha * np.where(near, series, excess - np.log1p(excess)).sum())
+
+    def scale(self, primal: float) -> float:
+        """What a gap is measured against: |primal|, but never less than a millionth of αd.
+
+        αd is the problem's own unit (cᵀw + q‖w‖² = αd at the optimum when ζ = 0), and guards the case where the primal
+        happens to be near zero.
+        """
+        return max(abs(primal), 1e-6 * self.alpha * self.n_nodes)
+
+    def restricted(self, pairs: Pairs, cost: Vector) -> LocalProblem:
+        """The same problem on fewer pairs."""
+        return replace(self, pairs=pairs, cost=cost)
+
+
+def _check_positive(name: str, value: float) -> None:
+    if not (np.isfinite(value) and value > 0):
+        raise ParameterError(f"{name}: expected a finite number > 0, got {value}.")
+
+
+def evaluate_dual(problem: LocalProblem, y: Vector) -> tuple[float, Vector]:
+    """Σ_e (y_i + y_j − c_e)₊² and S w(y), in one pass over the pairs and without a temporary per pair."""
+    pairs = problem.pairs
+    degrees = np.zeros(pairs.n_nodes)
+    if pairs.listed_rows is None or pairs.listed_cols is None:
+        squares = _evaluate_all(problem.cost, y, degrees)
+    else:
+        squares = _evaluate_listed(pairs.listed_rows, pairs.listed_cols, problem.cost, y, degrees)
+    degrees /= problem.quadratic
+    return squares, degrees
+
+
+def active_pairs(problem: LocalProblem, y: Vector) -> tuple[IntVector, IntVector]:
+    """The pairs (rows, cols) with y_i + y_j > c_e: the edges of w(y)."""
+    pairs = problem.pairs
+    if pairs.listed_rows is None or pairs.listed_cols is None:
+        counts = np.zeros(pairs.n_nodes, dtype=np.int64)
+        _count_active_all(problem.cost, y, counts)
+        rows = np.empty(int(counts.sum()), dtype=np.int32)
+        cols = np.empty_like(rows)
+        _fill_active_all(problem.cost, y, counts, rows, cols)
+        return rows, cols
+    active = y[pairs.listed_rows] + y[pairs.listed_cols] > problem.cost
+    return pairs.listed_rows[active], pairs.listed_cols[active]
+
+
+@kernel
+def _evaluate_all(cost: Vector, y: Vector, degrees: Vector) -> float:
+    n = y.size
+    squares = 0.0
+    start = 0
+    for i in range(n):
+        total = 0.0
+        for j in range(i + 1, n):
+            slack = max(y[i] + y[j] - cost[start + j - i - 1], 0.0)
+            squares += slack * slack
+            total += slack
+            degrees[j] += slack
+        degrees[i] += total
+        start += n - i - 1
+    return squares
+
+
+@kernel
+def _evaluate_listed(rows: IntVector, cols: IntVector, cost: Vector, y: Vector, degrees: Vector) -> float:
+    squares = 0.0
+    for e in range(rows.size):
+        slack = y[rows[e]] + y[cols[e]] - cost[e]
+        if slack > 0.0:
+            squares += slack * slack
+            degrees[rows[e]] += slack
+            degrees[cols[e]] += slack
+    return squares
+
+
+@kernel
+def _count_active_all(cost: Vector, y: Vector, counts: np.ndarray) -> None:
+    n = y.size
+    start = 0
+    for i in range(n):
+        count = 0
+        for j in range(i + 1, n):
+            count += y[i] + y[j] > cost[start + j - i - 1]
+        counts[i] = count
+        start += n - i - 1
+
+
+@kernel
+def _fill_active_all(cost: Vector, y: Vector, counts: np.ndarray, rows: IntVector, cols: IntVector) -> None:
+    n = y.size
+    start = 0
+    k = 0
+    for i in range(n):
+        if counts[i] > 0:
+            for j in range(i + 1, n):
+                if y[i] + y[j] > cost[start + j - i - 1]:
+                    rows[k] = i
+                    cols[k] = j
+                    k += 1
+        start += n - i - 1

@@ -1,0 +1,65 @@
+"""NumPy's own files: .npy, mapped into memory and so of any size, and .npz."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from silograph._types import Matrix
+from silograph.errors import SignalError
+from silograph.signals.source import Source, kept_columns, numbered, rows_per_chunk
+
+
+def open_npy(path: Path, *, drop: Sequence[str], key: str | None) -> Source:
+    """An array (samples, nodes); its nodes are numbered."""
+    del key
+    return _source(_load(path, mmap_mode="r"), None, drop, path.name)
+
+
+def open_npz(path: Path, *, drop: Sequence[str], key: str | None) -> Source:
+    """The array `key`, or 'X', or the only matrix of numbers; 'names', where there is one, names the nodes."""
+    archive = _load(path)
+    if key is None:
+        matrices = [name for name in archive.files if archive[name].ndim == 2 and archive[name].dtype.kind in "fiu"]
+        key = "X" if "X" in archive.files else matrices[0] if len(matrices) == 1 else None
+    if key is None or key not in archive.files:
+        raise SignalError(
+            f"{path.name}: expected an array {'X' if key is None else key!r} of signals, "
+            f"got {', '.join(repr(name) for name in archive.files) or 'none'}. Say which one with key."
+        )
+    names = archive["names"] if "names" in archive.files else None
+    return _source(archive[key], names, drop, f"{path.name}, array {key!r}")
+
+
+def _load(path: Path, **options: Any) -> Any:
+    try:
+        return np.load(path, allow_pickle=False, **options)
+    except (ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
+        raise SignalError(
+            f"{path.name}: not a NumPy file of numbers. Write it with numpy.save or numpy.savez."
+        ) from error
+
+
+def _source(values: NDArray[Any], names: NDArray[Any] | None, drop: Sequence[str], source: str) -> Source:
+    if values.ndim != 2 or values.dtype.kind not in "fiu":
+        raise SignalError(
+            f"{source}: expected a matrix (samples, nodes) of numbers, got shape {values.shape} of {values.dtype}. "
+            "Store one table per file."
+        )
+    labels = numbered(values.shape[1]) if names is None else tuple(str(name) for name in np.ravel(names))
+    if len(labels) != values.shape[1]:
+        raise SignalError(f"{source}: expected {values.shape[1]} names, one per column, got {len(labels)}.")
+    keep = kept_columns(labels, drop, source=source)
+
+    def chunks() -> Iterator[tuple[Matrix, float]]:
+        rows = rows_per_chunk(values.shape[1])
+        for start in range(0, values.shape[0], rows):
+            part = np.asarray(values[start : start + rows])
+            yield (part[:, keep] if drop else part), min(1.0, (start + rows) / values.shape[0])
+
+    return Source(tuple(labels[column] for column in keep), chunks)

@@ -1,0 +1,37 @@
+"""Tables in memory: pandas and polars frames, known by their manners rather than by an import."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from silograph.errors import SignalError
+from silograph.signals.checks import NO_GUESS, check_names
+
+
+def is_frame(table: Any) -> bool:
+    """Whether the table has named columns."""
+    return hasattr(table, "columns") and hasattr(table, "to_numpy")
+
+
+def frame_names(frame: Any) -> tuple[str, ...]:
+    """The names of the columns, checked."""
+    names = tuple(str(name) for name in frame.columns)
+    check_names(names, source="signals")
+    return names
+
+
+def check_numbers(frame: Any) -> None:
+    """Raise for the first column that holds something else than numbers."""
+    for position, name in enumerate(frame_names(frame)):
+        column = np.asarray(frame.iloc[:, position] if hasattr(frame, "iloc") else frame[name])
+        if column.dtype.kind in "fiub":
+            continue
+        for row, value in enumerate(column.tolist(), start=1):
+            try:
+                float(value)
+            except (TypeError, ValueError):
+                raise SignalError(
+                    f"signals, row {row}, column {name!r}: expected a finite number, got {value!r}.\n{NO_GUESS}"
+                ) from None

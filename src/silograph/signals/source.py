@@ -1,0 +1,38 @@
+"""What a reader of a file format hands over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from silograph._types import Matrix
+from silograph.errors import SignalError
+
+CHUNK_VALUES = 2**20  # numbers per chunk: 8 MB, well below what a machine has and well above what a chunk costs
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Source:
+    """Node names, and a way to read the values in chunks, each with the part of the file read so far."""
+
+    names: tuple[str, ...]
+    chunks: Callable[[], Iterator[tuple[Matrix, float]]]
+    first_row: int = 1  # what the first sample's row is called in an error
+
+
+def rows_per_chunk(n_columns: int) -> int:
+    """As many rows as make a chunk."""
+    return max(1, CHUNK_VALUES // max(1, n_columns))
+
+
+def kept_columns(names: Sequence[str], drop: Sequence[str], *, source: str) -> list[int]:
+    """The numbers of the columns that stay when those named in `drop` go."""
+    for name in drop:
+        if name not in names:
+            raise SignalError(f"{source}: no column is called {name!r}, so it cannot be dropped. Check the name.")
+    return [column for column, name in enumerate(names) if name not in drop]
+
+
+def numbered(n_nodes: int) -> tuple[str, ...]:
+    """The names of nodes that have none: '0', '1', …"""
+    return tuple(str(node) for node in range(n_nodes))

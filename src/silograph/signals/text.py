@@ -1,0 +1,190 @@
+"""Tables in text: CSV, TSV and AFNI/PCP .1D, read by pandas and, when something is wrong, once more to say where.
+
+Rows are called by their line in the file, as an editor counts them.
+"""
+
+from __future__ import annotations
+
+import csv
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from silograph._extras import required
+from silograph._types import Matrix
+from silograph.errors import SignalError
+from silograph.signals.source import Source, kept_columns, numbered, rows_per_chunk
+from silograph.signals.text_errors import explain
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How a text table is written."""
+
+    path: Path
+    names: tuple[str, ...]  # of the kept columns
+    keep: tuple[int, ...]  # their numbers in the file
+    n_columns: int  # of the file
+    first_line: int  # of the values, counted from 1
+    delimiter: str | None  # None: white space
+    decimal: str = "."
+    comment: str | None = None
+
+
+def open_delimited(path: Path, *, drop: Sequence[str], key: str | None) -> Source:
+    """A CSV or TSV file, with a header of node names or without.
+
+    The delimiter of a .csv file is a comma, a semicolon or a tab, whichever its first line has most of; with semicolons the
+    decimal sign may be a comma. A first column without a name holds row labels and is left out.
+    """
+    del key
+    first, second, first_line = _first_records(path)
+    delimiter = "\t" if path.suffix.lower() == ".tsv" else max(",;\t", key=first.count)
+    head, body = _cells(first, delimiter), _cells(second, delimiter)
+    decimal = "," if delimiter == ";" and any("," in cell and "." not in cell for cell in body or head) else "."
+    header = is_header(head, decimal)
+    labels = tuple(head) if header else numbered(len(head))
+    unnamed = header and len(head) > 1 and not head[0]
+    keep = [column for column in kept_columns(labels, drop, source=path.name) if not (unnamed and column == 0)]
+    return _source(
+        Layout(
+            path=path,
+            names=tuple(labels[column] for column in keep),
+            keep=tuple(keep),
+            n_columns=len(head),
+            first_line=first_line + header,
+            delimiter=delimiter,
+            decimal=decimal,
+        )
+    )
+
+
+def open_1d(path: Path, *, drop: Sequence[str], key: str | None) -> Source:
+    """An AFNI .1D file: white space between numbers, '#' before comments; '#2001 #2002 …' (PCP) names the nodes."""
+    del key
+    labels: tuple[str, ...] = ()
+    with _opened(path) as file:
+        for line in file:
+            words = line.split()
+            if line.startswith("#"):
+                labels = tuple(word.lstrip("#") for word in words if word != "#")
+            elif words:
+                n_columns = len(words)
+                break
+        else:
+            raise SignalError(f"{path.name}: expected rows of numbers, got comments only. Check how it was written.")
+    if len(labels) != n_columns:  # a comment, not a line of names
+        labels = numbered(n_columns)
+    keep = kept_columns(labels, drop, source=path.name)
+    return _source(
+        Layout(
+            path=path,
+            names=tuple(labels[column] for column in keep),
+            keep=tuple(keep),
+            n_columns=n_columns,
+            first_line=1,
+            delimiter=None,
+            comment="#",
+        )
+    )
+
+
+def is_header(cells: Sequence[str], decimal: str = ".") -> bool:
+    """Whether a first row holds names: a word among the cells, or the bare column numbers 0, 1, 2, … of pandas."""
+    if any(cell and not _is_number(cell, decimal) for cell in cells):
+        return True
+    rest = cells[1:] if cells and not cells[0] else cells
+    return len(rest) > 2 and list(rest) == [str(column) for column in range(len(rest))]
+
+
+def _source(layout: Layout) -> Source:
+    return Source(layout.names, lambda: _chunks(layout), first_row=layout.first_line)
+
+
+def _chunks(layout: Layout) -> Iterator[tuple[Matrix, float]]:
+    pandas = required("pandas", extra="files", purpose="to read text tables")
+    size = layout.path.stat().st_size
+    # One column more than the file should have: whatever lands in it makes its row too long
+    columns = range(layout.n_columns + 1)
+    kept = set(layout.keep) | {layout.n_columns}
+    with layout.path.open("rb") as file:
+        try:
+            reader = pandas.read_csv(
+                file,
+                header=None,
+                names=columns,
+                index_col=False,
+                skiprows=layout.first_line - 1,
+                sep=r"\s+" if layout.delimiter is None else layout.delimiter,
+                comment=layout.comment,
+                decimal=layout.decimal,
+                dtype={column: np.float64 if column in kept else str for column in columns},
+                chunksize=rows_per_chunk(layout.n_columns),
+                skipinitialspace=True,
+                encoding="utf-8-sig",
+            )
+            while (values := _next_values(reader, layout)) is not None:
+                yield values, file.tell() / size
+        except pandas.errors.EmptyDataError:
+            return
+        except (ValueError, pandas.errors.ParserWarning) as error:  # pandas' ParserError is a ValueError
+            explain(layout, error)
+
+
+def _next_values(reader: Any, layout: Layout) -> Matrix | None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # pandas warns, and goes on, where it loses cells of a long row
+        frame = next(reader, None)
+    if frame is None:
+        return None
+    if frame[layout.n_columns].notna().any():
+        raise ValueError("a row is too long")
+    whole = len(layout.keep) == layout.n_columns
+    values: Matrix = frame.to_numpy()[:, :-1] if whole else frame[list(layout.keep)].to_numpy(dtype=np.float64)
+    if not np.isfinite(values).all():
+        raise ValueError("a cell is empty or not finite")
+    return values
+
+
+def _first_records(path: Path) -> tuple[str, str, int]:
+    """The first two lines that are not blank, and the number of the first."""
+    found: list[tuple[str, int]] = []
+    try:
+        with _opened(path) as file:
+            for number, line in enumerate(file, start=1):
+                if line.strip():
+                    found.append((line, number))
+                if len(found) == 2:
+                    break
+    except UnicodeDecodeError as error:
+        raise SignalError(f"{path.name}: expected UTF-8 text, got {error.reason}. Save the table as UTF-8.") from error
+    if not found:
+        raise SignalError(f"{path.name}: the file has blank lines only. Check how it was written.")
+    return found[0][0], found[1][0] if len(found) > 1 else "", found[0][1]
+
+
+def _opened(path: Path) -> Any:
+    with path.open("rb") as file:
+        head = file.read(4096)
+    if head.startswith(b"PK\x03\x04"):
+        raise SignalError(f"{path.name}: this is a zip or Excel file. Export the sheet as CSV.")
+    if b"\0" in head:
+        raise SignalError(f"{path.name}: this is a binary file or not UTF-8. Save the table as UTF-8 text.")
+    return path.open(encoding="utf-8-sig", newline="")
+
+
+def _cells(line: str, delimiter: str) -> list[str]:
+    cells = [cell.strip() for cell in next(csv.reader([line.rstrip("\r\n")], delimiter=delimiter), [])]
+    return cells[:-1] if len(cells) > 1 and not cells[-1] else cells  # a delimiter at the end of the line
+
+
+def _is_number(cell: str, decimal: str) -> bool:
+    try:
+        float(cell.replace(decimal, "."))
+    except ValueError:
+        return False
+    return True

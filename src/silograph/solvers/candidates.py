@@ -1,0 +1,55 @@
+"""Many nodes, exactly: solve on candidate pairs, test all the others, add what was missed, repeat.
+
+A pair left out is rightly left out when y_i + y_j ≤ c_ij. The loop ends by the duality gap of the *whole* problem,
+whose weights w(y) are taken over all pairs, so the candidates decide how fast the answer comes and never which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from silograph._types import Vector
+from silograph.edges import Pairs, condensed_index
+from silograph.nearest import nearest_neighbours
+from silograph.problem import LocalProblem, active_pairs, evaluate_dual
+from silograph.solvers.solution import Solution, certified
+
+TOO_MANY = 0.25  # the share of all pairs beyond which leaving the others out gains nothing
+MARGIN = 1.05  # how much the multipliers of a similar problem are enlarged to foresee its edges
+
+Solver = Callable[[LocalProblem, Vector | None], Solution]
+
+
+def solve(
+    problem: LocalProblem, solver: Solver, *, neighbours: int, start: Vector | None, tol: float
+) -> Solution | None:
+    """Solve an all-pairs problem from each node's `neighbours` cheapest pairs; None when its graph is too dense for it."""
+    candidates = _first_candidates(problem, neighbours) if start is None else _likely_pairs(problem, start)
+    n_iter = 0
+    while candidates.size <= TOO_MANY * problem.pairs.size:
+        cost = problem.cost[condensed_index(problem.n_nodes, candidates.rows, candidates.cols)]
+        partial = solver(problem.restricted(candidates, cost), start)
+        n_iter += partial.n_iter
+        start = partial.y
+        _, degrees = evaluate_dual(problem, start)
+        gap = problem.node_gap(degrees, start)
+        if gap <= tol * problem.scale(partial.primal):
+            return certified(problem, problem.weights(start), start, gap=gap, n_iter=n_iter, tol=tol)
+        missed = candidates.union(*active_pairs(problem, start))
+        if missed.size == candidates.size:  # nothing was left out: it is the partial problem that is not solved
+            return None
+        candidates = missed
+    return None
+
+
+def _first_candidates(problem: LocalProblem, neighbours: int) -> Pairs:
+    _, neighbour = nearest_neighbours(problem.pairs, problem.cost, min(neighbours, problem.n_nodes - 1))
+    node = np.repeat(np.arange(problem.n_nodes), neighbour.shape[1])
+    return Pairs.listed(problem.n_nodes, np.column_stack([node, neighbour.ravel()]))
+
+
+def _likely_pairs(problem: LocalProblem, y: Vector) -> Pairs:
+    """The edges of a similar problem's solution, and those that are nearly so."""
+    return Pairs.from_sorted(problem.n_nodes, *active_pairs(problem, MARGIN * y))

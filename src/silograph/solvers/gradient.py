@@ -1,0 +1,86 @@
+"""The paper's accelerated projected gradient method on the primal problem.
+
+    w_ex    = w + ξ (w − w_before)                   (2-0)
+    w̆       = w_ex − η ∇(w_ex)                       (2-1)
+    w_next  = max(w̆, 0)                              (2-2)
+
+With a step η given, these are iterated as printed. Without one, η is found by backtracking and the momentum is dropped
+where it would leave the domain, so that the method descends on data of any scale; it remains a first-order method.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from silograph._types import Vector
+from silograph.problem import LocalProblem
+from silograph.solvers.solution import Solution, certified
+
+CHECK_EVERY = 10  # iterations between two looks at the gap, which costs as much as one of them
+MOMENTUM = 0.9  # the paper's ξ
+GROWTH = 1.5  # how fast a backtracked step is allowed to recover
+
+
+def solve(
+    problem: LocalProblem,
+    *,
+    start: Vector | None = None,
+    step: float | None = None,
+    momentum: float = MOMENTUM,
+    tol: float = 1e-8,
+    max_iter: int = 20_000,
+) -> Solution:
+    """Iterate from the weights `start` until the relative duality gap is at most `tol`, or `max_iter` is reached."""
+    w = uniform_start(problem) if start is None else start.copy()
+    before = w
+    length = 1 / problem.quadratic if step is None else step
+    for n_iter in range(1, max_iter + 1):
+        if step is None:
+            after, length = _backtracked(problem, w, before, GROWTH * length, momentum)
+        else:
+            after = iterate(problem, w, before, step=step, momentum=momentum)
+        before, w = w, after
+        if n_iter % CHECK_EVERY == 0 or n_iter == max_iter:
+            solution = _certified(problem, w, n_iter, tol)
+            if solution.converged or not np.isfinite(w).all():
+                return solution
+    return _certified(problem, w, max_iter, tol)
+
+
+def iterate(problem: LocalProblem, w: Vector, before: Vector, *, step: float, momentum: float) -> Vector:
+    """One iteration, equations (2-0) to (2-2), as printed."""
+    extrapolated = w + momentum * (w - before)
+    return np.maximum(extrapolated - step * problem.gradient(extrapolated), 0.0)
+
+
+def uniform_start(problem: LocalProblem) -> Vector:
+    """The best weights among those that are alike everywhere (for ζ = 0)."""
+    size = problem.pairs.size
+    linear, quadratic = problem.cost.sum(), problem.quadratic * size
+    root = np.hypot(linear, 2 * np.sqrt(quadratic * problem.alpha * problem.n_nodes))
+    return np.full(size, (root - linear) / (2 * quadratic))
+
+
+def _backtracked(
+    problem: LocalProblem, w: Vector, before: Vector, step: float, momentum: float
+) -> tuple[Vector, float]:
+    """One iteration with the longest step, halving `step`, that the quadratic model of the objective allows."""
+    point = w + momentum * (w - before)
+    value = problem.value(point)
+    if not np.isfinite(value):
+        point, value = w, problem.value(w)
+    gradient = problem.gradient(point)
+    for _ in range(200):
+        after = np.maximum(point - step * gradient, 0.0)
+        change = after - point
+        model = value + gradient @ change + (change @ change) / (2 * step)
+        if problem.value(after) <= model + 1e-14 * abs(value):
+            break
+        step /= 2
+    return after, step
+
+
+def _certified(problem: LocalProblem, w: Vector, n_iter: int, tol: float) -> Solution:
+    y = problem.multipliers(w)
+    gap = problem.gap(w, y) if np.isfinite(w).all() and y.min() > 0 else np.inf
+    return certified(problem, w, y, gap=gap, n_iter=n_iter, tol=tol)
