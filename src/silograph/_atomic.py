@@ -24,7 +24,7 @@ def writing(path: Path) -> Iterator[Path]:
     try:
         yield temporary
         temporary.chmod(0o666 & ~_umask())
-        os.replace(temporary, path)
+        temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -38,11 +38,11 @@ def writing_folder(path: Path, *, replace: bool) -> Iterator[Path]:
         temporary.chmod(0o777 & ~_umask())
         if replace and path.exists():
             old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
-            os.replace(path, old / path.name)
-            os.replace(temporary, path)
+            path.replace(old / path.name)
+            temporary.replace(path)
             shutil.rmtree(old)
         else:
-            os.replace(temporary, path)
+            temporary.replace(path)
     except OSError as error:
         raise OutputError(f"{path}: cannot be written ({error.strerror}). Choose another place.") from error
     finally:

@@ -53,6 +53,7 @@ def run(request: Request, *, show_progress: bool) -> tuple[Learned, dict[str, An
         signals.names,
         allowed=None if request.allow is None else read_pairs(request.allow, signals.names),
         forbidden=None if request.forbid is None else read_pairs(request.forbid, signals.names),
+        may_isolate=request.settings.zeta > 0,
     )
     # The checksum reads the file once more; on a thread of its own that costs no time
     with ThreadPoolExecutor(1) as pool, _progress(show_progress) as progress:
@@ -67,9 +68,7 @@ def run(request: Request, *, show_progress: bool) -> tuple[Learned, dict[str, An
             learned,
             graph,
             request.settings,
-            Input(
-                file=str(request.signals), sha256=checksum.result(), n_samples=n_samples, n_nodes=signals.n_nodes
-            ),
+            Input(file=str(request.signals), sha256=checksum.result(), n_samples=n_samples, n_nodes=signals.n_nodes),
             options={
                 "standardize": request.standardize,
                 "precomputed": request.precomputed,

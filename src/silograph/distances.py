@@ -30,14 +30,14 @@ def costs_of_distances(distances: Matrix, pairs: Pairs, names: Sequence[str], *,
     if skew.size:
         i, j = skew[0]
         raise SignalError(
-            f"{source}, row {i + 1}, column {names[j]!r}: expected a symmetric matrix, got {distances[i, j]:g} here and "
-            f"{distances[j, i]:g} in row {j + 1}, column {names[i]!r}. Average the two, or correct one."
+            f"{source}, row {i + 1}, column {names[j]!r}: expected a symmetric matrix, got {distances[i, j]:g} here "
+            f"and {distances[j, i]:g} in row {j + 1}, column {names[i]!r}. Average the two, or correct one."
         )
     diagonal = np.flatnonzero(np.diag(distances) > SYMMETRY * largest)
     if diagonal.size:
         i = diagonal[0]
         raise SignalError(
-            f"{source}, row {i + 1}, column {names[i]!r}: expected 0 between a node and itself, got {distances[i, i]:g}."
+            f"{source}, row {i + 1}, column {names[i]!r}: expected 0 from a node to itself, got {distances[i, i]:g}."
         )
     if pairs.is_all:
         return distances[np.triu_indices(n_nodes, 1)]

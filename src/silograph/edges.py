@@ -150,19 +150,31 @@ class Pairs:
 
 
 def chosen_pairs(
-    names: Sequence[str], *, allowed: ArrayLike | None = None, forbidden: ArrayLike | None = None
+    names: Sequence[str],
+    *,
+    allowed: ArrayLike | None = None,
+    forbidden: ArrayLike | None = None,
+    may_isolate: bool = False,
 ) -> Pairs:
     """All pairs of the named nodes; or only the allowed ones; or all but the forbidden ones.
 
-    Both lists are rows of two node names or of two node numbers.
+    Both lists are rows of two node names or of two node numbers. Unless nodes may be isolated, each needs a pair.
     """
     if allowed is not None and forbidden is not None:
         raise PairsError("pairs: allowed and forbidden contradict each other. Give one of them.")
     if allowed is not None:
-        return Pairs.listed(len(names), _numbers(names, allowed, "allowed pairs"))
-    if forbidden is not None:
-        return Pairs.all_but(len(names), _numbers(names, forbidden, "forbidden pairs"))
-    return Pairs.all(len(names))
+        pairs = Pairs.listed(len(names), _numbers(names, allowed, "allowed pairs"))
+    elif forbidden is not None:
+        pairs = Pairs.all_but(len(names), _numbers(names, forbidden, "forbidden pairs"))
+    else:
+        pairs = Pairs.all(len(names))
+    isolated = pairs.isolated()
+    if isolated.size and not may_isolate:
+        raise PairsError(
+            f"pairs: no allowed pair touches {_shortened([names[node] for node in isolated])}, "
+            "but every node needs an edge when zeta is 0. Allow it one, drop the node, or set zeta > 0."
+        )
+    return pairs
 
 
 def _numbers(names: Sequence[str], pairs: ArrayLike, source: str) -> np.ndarray:

@@ -16,7 +16,6 @@ from silograph._types import Matrix, Vector
 from silograph.distances import costs_of_distances
 from silograph.edges import Pairs, chosen_pairs
 from silograph.errors import DegreeWarning, ParameterError
-from silograph.graph import Graph
 from silograph.learning import Settings, SolverName, degree_missed, graph_of, learn, not_converged
 from silograph.moments import Moments
 from silograph.signals.checks import check_finite
@@ -120,7 +119,7 @@ class SmoothGraph(BaseEstimator):
         """Learn from a table (samples, nodes), an array or a pandas or polars frame; `y` is ignored."""
         settings = self._settings()
         values, names = self._validated(X, reset=True)
-        pairs = chosen_pairs(names, allowed=self.allowed, forbidden=self.forbidden)
+        pairs = self._pairs(names)
         if self.metric == "precomputed":
             if self.standardize:
                 raise ParameterError("standardize: precomputed distances cannot be standardised. Leave it False.")
@@ -142,7 +141,7 @@ class SmoothGraph(BaseEstimator):
         values, names = self._validated(X, reset=first, least_samples=1)
         if first:
             self._names = names
-            self._moments = Moments(chosen_pairs(names, allowed=self.allowed, forbidden=self.forbidden))
+            self._moments = Moments(self._pairs(names))
         self._moments.update(values)
         self.n_samples_seen_ = self._moments.n_samples
         if self.n_samples_seen_ < 2:  # no distance yet
@@ -161,8 +160,8 @@ class SmoothGraph(BaseEstimator):
         """Every pair's rank: weights of edges, and minus the reduced cost (over q) of pairs without one."""
         check_is_fitted(self, "graph_")
         problem, solution = self._learned.problem, self._learned.solution
-        # An exact 0 keeps an edge's score equal to its weight, and ranks ties at the threshold as absent
-        score = np.where(solution.w > 0, solution.w, np.minimum(-problem.reduced_cost(solution.y), 0.0) / problem.quadratic)
+        absent = np.minimum(-problem.reduced_cost(solution.y), 0.0) / problem.quadratic
+        score = np.where(solution.w > 0, solution.w, absent)
         out = np.full((problem.n_nodes, problem.n_nodes), -np.inf)
         rows, cols = problem.pairs.rows, problem.pairs.cols
         out[rows, cols] = score
@@ -184,6 +183,9 @@ class SmoothGraph(BaseEstimator):
             step=self.step,
             momentum=self.momentum,
         )
+
+    def _pairs(self, names: tuple[str, ...]) -> Pairs:
+        return chosen_pairs(names, allowed=self.allowed, forbidden=self.forbidden, may_isolate=self.zeta > 0)
 
     def _validated(self, X: Any, *, reset: bool, least_samples: int = 2) -> tuple[Matrix, tuple[str, ...]]:
         if is_frame(X):

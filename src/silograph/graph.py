@@ -39,7 +39,7 @@ class Graph:
         left, right = np.asarray(rows, dtype=np.int64).ravel(), np.asarray(cols, dtype=np.int64).ravel()
         weight = np.asarray(weights, dtype=np.float64).ravel()
         if not left.size == right.size == weight.size:
-            raise GraphError(f"graph: expected as many rows, cols and weights, got {left.size, right.size, weight.size}.")
+            raise GraphError(f"graph: rows, cols and weights differ in number ({left.size, right.size, weight.size}).")
         if len(set(names)) != len(names):
             raise GraphError("graph: expected different node names. Rename the nodes that share one.")
         low, high = np.minimum(left, right), np.maximum(left, right)

@@ -30,7 +30,7 @@ def read_graph(path: str | Path) -> Graph:
     path = Path(path)
     if not path.is_file():
         raise GraphError(f"{path}: no such file. Check the path.")
-    read = _by_suffix(path, {".graphml": _read_graphml, ".csv": _read_csv, ".npz": _read_npz})
+    read: Callable[[Path], Graph] = _by_suffix(path, {".graphml": _read_graphml, ".csv": _read_csv, ".npz": _read_npz})
     try:
         return read(path)
     except (KeyError, ValueError, TypeError, ParseError, zipfile.BadZipFile) as error:
@@ -71,7 +71,7 @@ def _write_csv(graph: Graph, path: Path) -> None:
 
 def _read_csv(path: Path) -> Graph:
     number: dict[str, int] = {}
-    edges = []
+    edges: list[tuple[int, int, float]] = []
     with path.open(encoding="utf-8-sig", newline="") as file:
         reader = csv.DictReader(file)
         if not {"source", "target", "weight"} <= set(reader.fieldnames or ()):
@@ -79,7 +79,7 @@ def _read_csv(path: Path) -> Graph:
         for row in reader:
             ends = [number.setdefault(name, len(number)) for name in (row["source"], row["target"]) if name]
             if len(ends) == 2:
-                edges.append((*ends, float(row["weight"])))
+                edges.append((ends[0], ends[1], float(row["weight"])))
     return _from_triples(list(number), edges)
 
 

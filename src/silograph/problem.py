@@ -20,7 +20,7 @@ import numpy as np
 from silograph._kernel import kernel
 from silograph._types import IntVector, Vector
 from silograph.edges import Pairs
-from silograph.errors import ParameterError, PairsError
+from silograph.errors import PairsError, ParameterError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -39,14 +39,11 @@ class LocalProblem:
         if not (np.isfinite(self.zeta) and self.zeta >= 0):
             raise ParameterError(f"zeta: expected a finite number ≥ 0, got {self.zeta}.")
         if self.cost.shape != (self.pairs.size,):
-            raise ParameterError(f"cost: expected {self.pairs.size} numbers, one per pair, got shape {self.cost.shape}.")
-        isolated = self.pairs.isolated()
-        if self.zeta == 0 and isolated.size:
-            raise PairsError(
-                f"pairs: no pair touches node {isolated[0]}"
-                + (f" and {isolated.size - 1} more" if isolated.size > 1 else "")
-                + ", but every node needs an edge when zeta is 0. Allow it one, drop the node, or set zeta > 0."
+            raise ParameterError(
+                f"cost: expected {self.pairs.size} numbers, one per pair, got shape {self.cost.shape}."
             )
+        if self.zeta == 0 and self.pairs.isolated().size:
+            raise PairsError("pairs: every node needs a pair when zeta is 0. Allow it one, or set zeta > 0.")
 
     @property
     def n_nodes(self) -> int:
@@ -72,7 +69,7 @@ class LocalProblem:
         return out
 
     def multipliers(self, w: Vector) -> Vector:
-        """y = α/(Sw + ζ), the multipliers that the weights w call for."""
+        """The multipliers y = α/(Sw + ζ) that the weights w call for."""
         return self.alpha / (self.pairs.degrees(w) + self.zeta)
 
     def reduced_cost(self, y: Vector) -> Vector:

@@ -118,14 +118,14 @@ def tune(cost: Vector, pairs: Pairs, degree: float, *, zeta: float, solver: Solv
         problem = problem_at(float(np.exp(search.log_theta)), cost, pairs, zeta)
         solution = solver(problem, start)
         got = mean_degree(problem, solution.w)
-        excess = np.log(got / degree)
-        if best is None or abs(excess) < abs(np.log(best.degree / degree)):
+        if best is None or abs(got - degree) < abs(best.degree - degree):
             best = Tuned(problem=problem, solution=solution, degree=got, reached=False, n_solves=n_solves)
         # Edges are whole: half an edge off is as near as any graph can be
         if abs(got - degree) <= max(DEGREE_TOL * degree, (1 + 1e-9) / pairs.n_nodes):
             return replace(best, reached=True)
         start = solution.y
-        if not search.advance(float(excess)):
+        # With ζ > 0 there may be no edge at all; any degree below the smallest one stands for that
+        if not search.advance(float(np.log(max(got, 1 / pairs.n_nodes) / degree))):
             break
     assert best is not None
     return replace(best, n_solves=n_solves, reached=abs(best.degree - degree) <= DEGREE_PROMISE * degree)

@@ -52,9 +52,12 @@ def open_signals(path: str | Path, *, drop: Sequence[str] = (), key: str | None 
 
     Parameters
     ----------
-    path : path of the file; its suffix says the format.
-    drop : names of columns that are not nodes, such as a time stamp.
-    key : which array of an .npz file holds the signals (default: 'X', or the only one).
+    path : str or Path
+        The file; its suffix says the format.
+    drop : sequence of str
+        Names of columns that are not nodes, such as a time stamp.
+    key : str, optional
+        Which array of an .npz file holds the signals (default: 'X', or the only matrix).
     """
     path = Path(path)
     if path.is_dir():

@@ -38,14 +38,15 @@ class Layout:
 def open_delimited(path: Path, *, drop: Sequence[str], key: str | None) -> Source:
     """A CSV or TSV file, with a header of node names or without.
 
-    The delimiter of a .csv file is a comma, a semicolon or a tab, whichever its first line has most of; with semicolons the
-    decimal sign may be a comma. A first column without a name holds row labels and is left out.
+    The delimiter of a .csv file is a comma, a semicolon or a tab, whichever its first line has most of; with semicolons
+    the decimal sign may be a comma. A first column without a name holds row labels and is left out.
     """
     del key
-    first, second, first_line = _first_records(path)
+    first, rest, first_line = _beginning(path)
     delimiter = "\t" if path.suffix.lower() == ".tsv" else max(",;\t", key=first.count)
-    head, body = _cells(first, delimiter), _cells(second, delimiter)
-    decimal = "," if delimiter == ";" and any("," in cell and "." not in cell for cell in body or head) else "."
+    head = _cells(first, delimiter)
+    # Where commas are free to be decimal signs, they are unless a point is seen
+    decimal = "," if delimiter == ";" and "." not in rest else "."
     header = is_header(head, decimal)
     labels = tuple(head) if header else numbered(len(head))
     unnamed = header and len(head) > 1 and not head[0]
@@ -150,21 +151,16 @@ def _next_values(reader: Any, layout: Layout) -> Matrix | None:
     return values
 
 
-def _first_records(path: Path) -> tuple[str, str, int]:
-    """The first two lines that are not blank, and the number of the first."""
-    found: list[tuple[str, int]] = []
+def _beginning(path: Path) -> tuple[str, str, int]:
+    """The first line that is not blank, some text after it, and that line's number."""
     try:
         with _opened(path) as file:
             for number, line in enumerate(file, start=1):
                 if line.strip():
-                    found.append((line, number))
-                if len(found) == 2:
-                    break
+                    return line, file.read(2**16), number
     except UnicodeDecodeError as error:
         raise SignalError(f"{path.name}: expected UTF-8 text, got {error.reason}. Save the table as UTF-8.") from error
-    if not found:
-        raise SignalError(f"{path.name}: the file has blank lines only. Check how it was written.")
-    return found[0][0], found[1][0] if len(found) > 1 else "", found[0][1]
+    raise SignalError(f"{path.name}: the file has blank lines only. Check how it was written.")
 
 
 def _opened(path: Path) -> Any:

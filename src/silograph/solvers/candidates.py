@@ -25,7 +25,7 @@ Solver = Callable[[LocalProblem, Vector | None], Solution]
 def solve(
     problem: LocalProblem, solver: Solver, *, neighbours: int, start: Vector | None, tol: float
 ) -> Solution | None:
-    """Solve an all-pairs problem from each node's `neighbours` cheapest pairs; None when its graph is too dense for it."""
+    """Solve an all-pairs problem from each node's `neighbours` cheapest pairs; None when its graph is too dense."""
     candidates = _first_candidates(problem, neighbours) if start is None else _likely_pairs(problem, start)
     n_iter = 0
     while candidates.size <= TOO_MANY * problem.pairs.size:

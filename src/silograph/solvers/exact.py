@@ -1,7 +1,7 @@
 """The default solver: Newton's method, with help where it needs some.
 
-    many nodes         candidate pairs first (the answer stays that of all pairs)
-    α·q tiny beside c² an interior-point method takes over, and Newton's method polishes its answer
+- Many nodes: candidate pairs first; the answer stays that of all pairs.
+- α·q tiny beside the costs squared: an interior-point method takes over, and Newton's method polishes its answer.
 """
 
 from __future__ import annotations

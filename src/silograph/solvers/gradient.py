@@ -10,6 +10,8 @@ where it would leave the domain, so that the method descends on data of any scal
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from silograph._types import Vector
@@ -18,6 +20,7 @@ from silograph.solvers.solution import Solution, certified
 
 CHECK_EVERY = 10  # iterations between two looks at the gap, which costs as much as one of them
 MOMENTUM = 0.9  # the paper's ξ
+DIVERGED = 1e100  # a weight beyond which a fixed step was too long
 GROWTH = 1.5  # how fast a backtracked step is allowed to recover
 
 
@@ -30,10 +33,14 @@ def solve(
     tol: float = 1e-8,
     max_iter: int = 20_000,
 ) -> Solution:
-    """Iterate from the weights `start` until the relative duality gap is at most `tol`, or `max_iter` is reached."""
+    """Iterate from the weights `start` until the relative duality gap is at most `tol`; return the best point met.
+
+    A step that is too long diverges: then the iteration ends early and the answer says that it did not converge.
+    """
     w = uniform_start(problem) if start is None else start.copy()
     before = w
     length = 1 / problem.quadratic if step is None else step
+    best = _certified(problem, w, 0, tol)
     for n_iter in range(1, max_iter + 1):
         if step is None:
             after, length = _backtracked(problem, w, before, GROWTH * length, momentum)
@@ -41,16 +48,19 @@ def solve(
             after = iterate(problem, w, before, step=step, momentum=momentum)
         before, w = w, after
         if n_iter % CHECK_EVERY == 0 or n_iter == max_iter:
-            solution = _certified(problem, w, n_iter, tol)
-            if solution.converged or not np.isfinite(w).all():
-                return solution
-    return _certified(problem, w, max_iter, tol)
+            if not w.max() < DIVERGED:  # also when it is NaN
+                return replace(best, n_iter=n_iter)
+            best = min(best, _certified(problem, w, n_iter, tol), key=lambda solution: solution.relative_gap)
+            if best.converged:
+                break
+    return replace(best, n_iter=n_iter)
 
 
 def iterate(problem: LocalProblem, w: Vector, before: Vector, *, step: float, momentum: float) -> Vector:
     """One iteration, equations (2-0) to (2-2), as printed."""
     extrapolated = w + momentum * (w - before)
-    return np.maximum(extrapolated - step * problem.gradient(extrapolated), 0.0)
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # a step too long shows in the answer
+        return np.maximum(extrapolated - step * problem.gradient(extrapolated), 0.0)
 
 
 def uniform_start(problem: LocalProblem) -> Vector:
@@ -81,6 +91,7 @@ def _backtracked(
 
 
 def _certified(problem: LocalProblem, w: Vector, n_iter: int, tol: float) -> Solution:
-    y = problem.multipliers(w)
-    gap = problem.gap(w, y) if np.isfinite(w).all() and y.min() > 0 else np.inf
+    feasible = bool((problem.pairs.degrees(w) + problem.zeta).min() > 0)
+    y = problem.multipliers(w) if feasible else np.ones(problem.n_nodes)
+    gap = problem.gap(w, y) if feasible else np.inf
     return certified(problem, w, y, gap=gap, n_iter=n_iter, tol=tol)

@@ -25,6 +25,7 @@ from silograph.solvers.solution import Solution, certified
 DENSE_UP_TO = 48  # nodes; up to here a dense factor is cheaper than conjugate gradients
 DENSE_FALLBACK_UP_TO = 300  # nodes; beyond, an unsettled direction is taken as it is: it still descends
 CG_TOL = 1e-2  # how well a direction is solved for, far from the optimum; near it, as well as the gap demands
+CG_BEST = 1e-12  # what rounding allows
 CG_MAX_ITER = 500
 KEEP_POSITIVE = 0.95  # the part of the way to the boundary y = 0 that one step may go
 SUFFICIENT_DECREASE = 1e-4
@@ -100,17 +101,19 @@ def _direction(problem: LocalProblem, point: _Point) -> Vector | None:
     rows, cols = active_pairs(problem, point.y)
     barrier = problem.alpha / point.y**2
     if problem.n_nodes > DENSE_UP_TO:
-        tol = min(CG_TOL, 0.1 * np.sqrt(point.relative_gap))
+        tol = max(min(CG_TOL, 0.1 * np.sqrt(point.relative_gap)), CG_BEST)
         step, settled = _conjugate_gradients(
             rows, cols, 1 / problem.quadratic, barrier, -point.gradient, tol, CG_MAX_ITER
         )
         if settled or problem.n_nodes > DENSE_FALLBACK_UP_TO:
             return step
-    return _dense_direction(rows, cols, problem.quadratic, barrier, point.gradient)
+    return _dense_direction(rows, cols, 1 / problem.quadratic, barrier, point.gradient)
 
 
-def _dense_direction(rows: IntVector, cols: IntVector, quadratic: float, barrier: Vector, gradient: Vector) -> Vector | None:
-    hessian = _dense_hessian(rows, cols, 1 / quadratic, barrier)
+def _dense_direction(
+    rows: IntVector, cols: IntVector, weight: float, barrier: Vector, gradient: Vector
+) -> Vector | None:
+    hessian = _dense_hessian(rows, cols, weight, barrier)
     # Unit diagonal: multipliers may differ by many orders of magnitude from node to node
     scaling = 1 / np.sqrt(np.diag(hessian))
     hessian *= scaling[:, None]

@@ -1,0 +1,51 @@
+# Every target makes the environment it needs; nothing has to be installed first but Python 3.11 or later and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: help demo test test-slow test-lowest lint format bench bench-quick docs clean
+
+help:  ## List the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+demo: $(VENV)/demo.stamp  ## Learn a graph from data that comes with scikit-learn; writes run/
+	$(BIN)/python examples/digits.py run
+
+test: lint $(VENV)/test.stamp  ## Run all checks: style, types, layers, tests, examples in the docs
+	$(BIN)/python -m pytest
+
+test-slow: $(VENV)/test.stamp  ## Run the checks that take minutes: the whole stress set, large problems
+	$(BIN)/python -m pytest -m slow
+
+test-lowest:  ## Run the tests with the lowest dependency versions that pyproject.toml allows
+	$(PYTHON) -m venv --clear .venv-lowest
+	$(PYTHON) tools/lowest.py pyproject.toml > .venv-lowest/constraints.txt
+	.venv-lowest/bin/pip install --quiet --constraint .venv-lowest/constraints.txt --editable '.[test]'
+	.venv-lowest/bin/python -m pytest -W default
+
+lint: $(VENV)/lint.stamp  ## Check style, types and layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/lint.stamp  ## Format the code
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/bench.stamp  ## Time and memory against other solvers; writes benchmarks/results/
+	$(BIN)/python -m benchmarks.run
+
+bench-quick: $(VENV)/bench.stamp  ## The same on small problems, in a minute
+	$(BIN)/python -m benchmarks.run --quick
+
+docs: $(VENV)/docs.stamp  ## Build the documentation into site/
+	$(BIN)/mkdocs build --strict
+
+clean:  ## Remove the environments and everything that was made
+	rm -rf .venv .venv-lowest site run build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+$(VENV)/%.stamp: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable '.[$*]'
+	touch $@

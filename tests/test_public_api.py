@@ -1,0 +1,63 @@
+import subprocess
+import sys
+
+import silograph
+
+
+def test_the_public_names_are_these_and_all_of_them_exist():
+    assert silograph.__all__ == [
+        "DegreeWarning",
+        "Graph",
+        "GraphError",
+        "LocalProblem",
+        "MissingExtraError",
+        "Moments",
+        "OutputError",
+        "Pairs",
+        "PairsError",
+        "ParameterError",
+        "SignalError",
+        "Signals",
+        "SilographError",
+        "SmoothGraph",
+        "Solution",
+        "open_signals",
+        "read_graph",
+        "write_graph",
+    ]
+    for name in silograph.__all__:
+        assert getattr(silograph, name).__doc__
+
+
+def loaded_by(statement: str, *modules: str) -> list[str]:
+    program = f"import sys; {statement}; print(*[name for name in {modules!r} if name in sys.modules])"
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+
+
+def test_importing_silograph_imports_nothing_heavy():
+    assert loaded_by("import silograph", "numpy", "scipy", "numba", "sklearn", "pandas", "typer") == []
+
+
+def test_the_core_works_without_any_extra():
+    hide = "sys.modules.update(dict.fromkeys(['pandas', 'polars', 'networkx', 'pyarrow', 'typer', 'rich']))"
+    learn = "import numpy; from silograph import SmoothGraph; SmoothGraph().fit(numpy.eye(9)).graph_.adjacency()"
+    assert loaded_by(f"{hide}; {learn}", "silograph.estimators") == ["silograph.estimators"]
+
+
+def test_a_missing_extra_is_named_with_the_command_that_installs_it():
+    hide = "sys.modules.update(dict.fromkeys(['networkx']))"
+    ask = "from silograph import Graph; Graph.from_edges(['a', 'b'], [0], [1], [1.0]).to_networkx()"
+    result = subprocess.run([sys.executable, "-c", f"import sys; {hide}; {ask}"], capture_output=True, text=True)
+    assert "pip install 'silograph[networkx]'" in result.stderr
+
+
+def test_the_command_line_does_not_wait_for_scikit_learn():
+    assert loaded_by("import silograph.cli_learn", "sklearn", "pandas", "networkx") == []
+
+
+def test_every_error_is_a_silograph_error_and_bad_input_a_value_error():
+    for name in silograph.__all__:
+        if name.endswith("Error"):
+            assert issubclass(getattr(silograph, name), silograph.SilographError)
+    for error in (silograph.SignalError, silograph.ParameterError, silograph.PairsError, silograph.GraphError):
+        assert issubclass(error, ValueError)
