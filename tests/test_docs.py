@@ -1,0 +1,71 @@
+"""Every command shown in the docs runs; `>>>` examples are doctests and need no help."""
+
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_breast_cancer
+from typer.testing import CliRunner
+
+from silograph.cli import app
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+COMMANDS = [
+    (page.name, line)
+    for page in PAGES
+    for block in re.findall(r"```console\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for line in re.findall(r"^\$ silograph (.*)$", block, flags=re.MULTILINE)
+]
+
+
+def test_the_docs_show_commands():
+    assert len(COMMANDS) >= 4
+
+
+@pytest.mark.parametrize(("page", "command"), COMMANDS)
+def test_a_command_of_the_docs_runs(page, command, tmp_path, monkeypatch, rng):
+    monkeypatch.chdir(tmp_path)
+    names = ["Thalamus_L", "Thalamus_R", "Insula_L", "Insula_R", "Hippocampus_L", "Hippocampus_R", "Caudate", "Putamen"]
+    brain = pd.DataFrame(rng.normal(size=(60, 8)), columns=names)
+    brain.to_csv("brain.csv", index=False)
+    load_breast_cancer(as_frame=True).data.to_csv("cells.csv", index=False)
+    brain.assign(date="2014-01-01", quality="good").to_csv("weather.csv", index=False)
+    Path("zeros.csv").write_text("source,target\nThalamus_L,Thalamus_R\n")
+    result = CliRunner().invoke(app, shlex.split(command), catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+
+
+def test_the_tutorials_summary_is_the_one_that_is_printed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    load_breast_cancer(as_frame=True).data.to_csv("cells.csv", index=False)
+    result = CliRunner().invoke(app, ["learn", "cells.csv", "--degree", "4", "--standardize"])
+    shown = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+    printed = {
+        line.split("│")[1].strip(): line.split("│")[2].strip() for line in result.output.splitlines() if "│" in line
+    }
+    for name in ("nodes", "edges", "mean degree"):
+        assert re.search(rf"{name} +{re.escape(printed[name])}", shown)
+
+
+def test_architecture_names_every_room():
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    package = ROOT / "src" / "silograph"
+    rooms = [path.relative_to(package).as_posix() for path in package.rglob("*.py") if path.name != "__init__.py"]
+    for room in rooms:
+        name = room.removeprefix("signals/")
+        if name != "source.py":  # what readers hand to table.py
+            assert f"`{name}`" in text or f"`{room}`" in text, room
+
+
+def test_the_demo_draws_its_picture(tmp_path):
+    pytest.importorskip("matplotlib")
+    import runpy
+
+    digits = runpy.run_path(str(ROOT / "examples" / "digits.py"))
+    digits["main"](tmp_path / "run")
+    assert (tmp_path / "run" / "graph.png").stat().st_size > 10_000
+    assert np.load(tmp_path / "run" / "graph.npz")["weights"].size > 100
