@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -134,13 +135,13 @@ def summary(request: Request, record: dict[str, Any]) -> Table:
     return table
 
 
-def _progress(shown: bool) -> Progress:
-    return Progress(
+def _progress(shown: bool) -> AbstractContextManager[Progress]:
+    progress = Progress(
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         TimeElapsedColumn(),
         console=Console(stderr=True),
         transient=True,
-        disable=not shown,
     )
+    return progress if shown else nullcontext(progress)  # never started, it draws nothing
