@@ -54,7 +54,7 @@ def test_an_independent_solver_agrees_on_listed_pairs(rng, zeta):
 def test_the_solution_satisfies_the_optimality_conditions(n, seed, log_alpha, log_beta, zeta):
     cost = np.random.default_rng(seed).uniform(size=n * (n - 1) // 2)
     local = problem(cost, 10**log_alpha, 10**log_beta, zeta)
-    solution = exact.solve(local, tol=1e-14)
+    solution = exact.solve(local, tol=1e-20)
     assert solution.converged
     if solution.w.max() > 0:
         assert kkt_residual(local, solution.w) < 1e-5
