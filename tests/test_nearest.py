@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import squareform
 
 from silograph.edges import Pairs
-from silograph.nearest import cheapest_pair, nearest_neighbours
+from silograph.nearest import cheapest_cost, cheapest_pair, nearest_neighbours
 
 
 @given(
@@ -24,6 +24,7 @@ def test_the_nearest_are_those_of_a_sorted_matrix(n, k, seed, ties, listed):
     np.testing.assert_array_equal(found, np.isfinite(value))
     rows = np.repeat(np.arange(n), k).reshape(n, k)
     np.testing.assert_array_equal(matrix[rows[found], neighbour[found]], value[found])
+    np.testing.assert_array_equal(cheapest_cost(pairs, cost), expected[:, 0])
     cheapest, where = cheapest_pair(pairs, cost)
     np.testing.assert_array_equal(cheapest, expected[:, 0])
     np.testing.assert_array_equal(cost[where], cheapest)

@@ -237,16 +237,19 @@ def _shortened(names: Sequence[str], most: int = 5) -> str:
     return shown if len(names) <= most else f"{shown}, … ({len(names)} in all)"
 
 
+# Loops over all pairs take one slice per row of the upper triangle: with plain indices the compiler finds no vectors.
+
+
 @kernel
 def _degrees_all(w: Vector, out: Vector) -> None:
     n = out.size
     start = 0
     for i in range(n):
         total = 0.0
-        for j in range(i + 1, n):
-            value = w[start + j - i - 1]
-            total += value
-            out[j] += value
+        row, rest = w[start : start + n - i - 1], out[i + 1 :]
+        for k in range(row.size):
+            total += row[k]
+            rest[k] += row[k]
         out[i] += total
         start += n - i - 1
 
@@ -263,8 +266,9 @@ def _sums_all(y: Vector, out: Vector) -> None:
     n = y.size
     start = 0
     for i in range(n):
-        for j in range(i + 1, n):
-            out[start + j - i - 1] = y[i] + y[j]
+        row, others = out[start : start + n - i - 1], y[i + 1 :]
+        for k in range(row.size):
+            row[k] = y[i] + others[k]
         start += n - i - 1
 
 
@@ -273,8 +277,9 @@ def _differences_all(x: Vector, out: Vector) -> None:
     n = x.size
     start = 0
     for i in range(n):
-        for j in range(i + 1, n):
-            out[start + j - i - 1] = x[i] - x[j]
+        row, others = out[start : start + n - i - 1], x[i + 1 :]
+        for k in range(row.size):
+            row[k] = x[i] - others[k]
         start += n - i - 1
 
 
@@ -283,6 +288,7 @@ def _products_all(x: Vector, out: Vector) -> None:
     n = x.size
     start = 0
     for i in range(n):
-        for j in range(i + 1, n):
-            out[start + j - i - 1] = x[i] * x[j]
+        row, others = out[start : start + n - i - 1], x[i + 1 :]
+        for k in range(row.size):
+            row[k] = x[i] * others[k]
         start += n - i - 1

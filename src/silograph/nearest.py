@@ -8,6 +8,8 @@ from silograph._kernel import kernel
 from silograph._types import IntVector, Matrix, Vector
 from silograph.edges import Pairs
 
+BLOCK = 64  # pairs looked at together
+
 
 def cheapest_pair(pairs: Pairs, cost: Vector) -> tuple[Vector, np.ndarray]:
     """For each node the cost of its cheapest pair (infinite without one), and where that pair stands."""
@@ -20,6 +22,15 @@ def cheapest_pair(pairs: Pairs, cost: Vector) -> tuple[Vector, np.ndarray]:
     return value, where
 
 
+def cheapest_cost(pairs: Pairs, cost: Vector) -> Vector:
+    """For each node the cost of its cheapest pair; infinite without one."""
+    if not pairs.is_all:
+        return cheapest_pair(pairs, cost)[0]
+    value = np.full(pairs.n_nodes, np.inf)
+    _cheapest_cost_all(cost, value)
+    return value
+
+
 def nearest_neighbours(pairs: Pairs, cost: Vector, k: int) -> tuple[Matrix, np.ndarray]:
     """The k cheapest costs at each node, ascending, and the neighbours they lead to; ∞ and −1 where there are fewer."""
     value = np.full((pairs.n_nodes, k), np.inf)
@@ -29,6 +40,21 @@ def nearest_neighbours(pairs: Pairs, cost: Vector, k: int) -> tuple[Matrix, np.n
     else:
         _nearest_listed(pairs.listed_rows, pairs.listed_cols, cost, value, neighbour)
     return value, neighbour
+
+
+@kernel
+def _cheapest_cost_all(cost: Vector, value: Vector) -> None:
+    """One slice per row, so that the compiler finds vectors; where the cheapest pair stands would hide them."""
+    n = value.size
+    start = 0
+    for i in range(n):
+        costs, others = cost[start : start + n - i - 1], value[i + 1 :]
+        least = value[i]
+        for k in range(costs.size):
+            least = min(least, costs[k])
+            others[k] = min(others[k], costs[k])
+        value[i] = least
+        start += n - i - 1
 
 
 @kernel
@@ -72,14 +98,27 @@ def _insert(value: Matrix, neighbour: np.ndarray, node: int, cost: float, other:
 @kernel
 def _nearest_all(cost: Vector, value: Matrix, neighbour: np.ndarray) -> None:
     n, k = value.shape
-    e = 0
+    worst = value[:, k - 1].copy()
+    start = 0
     for i in range(n):
-        for j in range(i + 1, n):
-            if cost[e] < value[i, k - 1]:
-                _insert(value, neighbour, i, cost[e], j)
-            if cost[e] < value[j, k - 1]:
-                _insert(value, neighbour, j, cost[e], i)
-            e += 1
+        costs, others = cost[start : start + n - i - 1], worst[i + 1 :]
+        for first in range(0, costs.size, BLOCK):
+            last = min(first + BLOCK, costs.size)
+            # Nearly all blocks hold nothing of interest once a few rows are through; that is told with vectors
+            hits = 0
+            own = worst[i]
+            for j in range(first, last):
+                hits += costs[j] < max(own, others[j])
+            if hits == 0:
+                continue
+            for j in range(first, last):
+                if costs[j] < worst[i]:
+                    _insert(value, neighbour, i, costs[j], i + 1 + j)
+                    worst[i] = value[i, k - 1]
+                if costs[j] < others[j]:
+                    _insert(value, neighbour, i + 1 + j, costs[j], i)
+                    others[j] = value[i + 1 + j, k - 1]
+        start += n - i - 1
 
 
 @kernel

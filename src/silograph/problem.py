@@ -55,7 +55,8 @@ class LocalProblem:
         degrees = self.pairs.degrees(w) + self.zeta
         if degrees.min() <= 0:
             return np.inf
-        return float(self.cost @ w + 0.5 * self.quadratic * (w @ w) - self.alpha * np.log(degrees).sum())
+        linear, square = _linear_and_square(self.cost, w)
+        return float(linear + 0.5 * self.quadratic * square - self.alpha * np.log(degrees).sum())
 
     def gradient(self, w: Vector) -> Vector:
         """The gradient of the primal objective in w."""
@@ -140,18 +141,32 @@ def active_pairs(problem: LocalProblem, y: Vector) -> tuple[IntVector, IntVector
     return pairs.listed_rows[active], pairs.listed_cols[active]
 
 
+# Loops over all pairs take one slice per row of the upper triangle: with plain indices the compiler finds no vectors.
+
+
+@kernel
+def _linear_and_square(cost: Vector, w: Vector) -> tuple[float, float]:
+    """The products cᵀw and wᵀw; BLAS would call its threads, and wait for a busy core longer than this takes."""
+    linear = square = 0.0
+    for e in range(w.size):
+        linear += cost[e] * w[e]
+        square += w[e] * w[e]
+    return linear, square
+
+
 @kernel
 def _evaluate_all(cost: Vector, y: Vector, degrees: Vector) -> float:
     n = y.size
     squares = 0.0
     start = 0
     for i in range(n):
-        total = 0.0
-        for j in range(i + 1, n):
-            slack = max(y[i] + y[j] - cost[start + j - i - 1], 0.0)
+        own, total = y[i], 0.0
+        costs, others, sums = cost[start : start + n - i - 1], y[i + 1 :], degrees[i + 1 :]
+        for k in range(costs.size):
+            slack = max(own + others[k] - costs[k], 0.0)
             squares += slack * slack
             total += slack
-            degrees[j] += slack
+            sums[k] += slack
         degrees[i] += total
         start += n - i - 1
     return squares
@@ -174,9 +189,10 @@ def _count_active_all(cost: Vector, y: Vector, counts: np.ndarray) -> None:
     n = y.size
     start = 0
     for i in range(n):
-        count = 0
-        for j in range(i + 1, n):
-            count += y[i] + y[j] > cost[start + j - i - 1]
+        own, count = y[i], 0
+        costs, others = cost[start : start + n - i - 1], y[i + 1 :]
+        for k in range(costs.size):
+            count += own + others[k] > costs[k]
         counts[i] = count
         start += n - i - 1
 
@@ -185,12 +201,16 @@ def _count_active_all(cost: Vector, y: Vector, counts: np.ndarray) -> None:
 def _fill_active_all(cost: Vector, y: Vector, counts: np.ndarray, rows: IntVector, cols: IntVector) -> None:
     n = y.size
     start = 0
-    k = 0
+    filled = 0
     for i in range(n):
-        if counts[i] > 0:
-            for j in range(i + 1, n):
-                if y[i] + y[j] > cost[start + j - i - 1]:
-                    rows[k] = i
-                    cols[k] = j
-                    k += 1
+        own = y[i]
+        costs, others = cost[start : start + n - i - 1], y[i + 1 :]
+        last = filled + counts[i]
+        k = 0
+        while filled < last:
+            if own + others[k] > costs[k]:
+                rows[filled] = i
+                cols[filled] = i + 1 + k
+                filled += 1
+            k += 1
         start += n - i - 1

@@ -16,7 +16,7 @@ from silograph.solvers.solution import Solution
 
 PATIENCE = 30  # Newton steps; what took more was never found to be worth waiting for
 POLISH = 8
-CANDIDATES_FROM = 1500  # nodes; below, testing all pairs in each step is as cheap
+CANDIDATES_FROM = 3000  # nodes; below, testing all pairs in each step is as cheap
 
 
 def solve(

@@ -18,7 +18,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from silograph._kernel import kernel
 from silograph._types import IntVector, Matrix, Vector
-from silograph.nearest import cheapest_pair
+from silograph.nearest import cheapest_cost, cheapest_pair
 from silograph.problem import LocalProblem, active_pairs, evaluate_dual
 from silograph.solvers.solution import Solution, certified
 
@@ -56,7 +56,7 @@ def solve(problem: LocalProblem, *, start: Vector | None = None, tol: float = 1e
 
 def default_start(problem: LocalProblem) -> Vector:
     """The multipliers of a node whose three cheapest pairs cost alike, taken for each node alone."""
-    cheapest = cheapest_pair(problem.pairs, problem.cost)[0]
+    cheapest = cheapest_cost(problem.pairs, problem.cost)
     bulk = 8 * problem.alpha * problem.quadratic / 3
     root = np.sqrt(cheapest**2 + bulk)
     # (m + √(m² + b))/4, written so that a very negative m does not cancel
