@@ -48,6 +48,17 @@ def problem(cost: np.ndarray, alpha: float = 1.0, beta: float = 0.5, zeta: float
     return LocalProblem(cost=cost, pairs=Pairs.all(n_nodes), quadratic=4 * beta, alpha=alpha, zeta=zeta)
 
 
+def random_problem(n: int, seed: int, listed: bool = False) -> tuple[LocalProblem, np.random.Generator]:
+    rng = np.random.default_rng(seed)
+    alpha, beta, zeta = 10.0 ** rng.uniform(-2, 2, size=3)
+    pairs = Pairs.all(n)
+    if listed:  # a ring, so that every node has a pair, and some chords
+        ring = [(k, (k + 1) % n) for k in range(n)] if n > 2 else [(0, 1)]
+        pairs = Pairs.listed(n, np.array(ring + [tuple(rng.choice(n, 2, replace=False)) for _ in range(n)]))
+    cost = rng.normal(size=pairs.size) + 1  # some negative, as a strong anchor makes them
+    return LocalProblem(cost=cost, pairs=pairs, quadratic=4 * beta, alpha=alpha, zeta=zeta), rng
+
+
 def stress_set(sizes: tuple[int, ...]) -> Iterator[tuple[str, LocalProblem]]:
     """Every kind of data with α and β from 1e-4 to 1e4, N from 2 to 500, ζ = 0 and, on small problems, above."""
     rng = np.random.default_rng(7)

@@ -3,23 +3,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from problems import problem
+from problems import problem, random_problem
 from silograph.edges import Pairs
 from silograph.errors import PairsError, ParameterError
-from silograph.problem import LocalProblem, active_pairs, evaluate_dual
+from silograph.problem import LocalProblem
 
 seeds = st.integers(0, 2**32 - 1)
-
-
-def random_problem(n: int, seed: int, listed: bool = False) -> tuple[LocalProblem, np.random.Generator]:
-    rng = np.random.default_rng(seed)
-    alpha, beta, zeta = 10.0 ** rng.uniform(-2, 2, size=3)
-    pairs = Pairs.all(n)
-    if listed:  # a ring, so that every node has a pair, and some chords
-        ring = [(k, (k + 1) % n) for k in range(n)] if n > 2 else [(0, 1)]
-        pairs = Pairs.listed(n, np.array(ring + [tuple(rng.choice(n, 2, replace=False)) for _ in range(n)]))
-    cost = rng.normal(size=pairs.size) + 1  # some negative, as a strong anchor makes them
-    return LocalProblem(cost=cost, pairs=pairs, quadratic=4 * beta, alpha=alpha, zeta=zeta), rng
 
 
 def dual(local: LocalProblem, y: np.ndarray) -> float:
@@ -46,21 +35,6 @@ def test_the_gap_is_primal_minus_dual_and_never_negative(n, seed, listed):
     gap = local.gap(w, y)
     assert gap >= 0
     assert gap == pytest.approx(local.value(w) - dual(local, y), rel=1e-9, abs=1e-9 * abs(local.value(w)))
-
-
-@given(n=st.integers(2, 12), seed=seeds, listed=st.booleans())
-def test_at_the_weights_of_the_multipliers_only_the_nodes_have_a_gap(n, seed, listed):
-    local, rng = random_problem(n, seed, listed)
-    y = rng.uniform(0.5, 3, size=n)
-    squares, degrees = evaluate_dual(local, y)
-    w = local.weights(y)
-    np.testing.assert_allclose(degrees, local.pairs.degrees(w), rtol=1e-12, atol=1e-14)
-    assert squares == pytest.approx((local.quadratic**2) * (w @ w), rel=1e-12)
-    assert local.node_gap(degrees, y) == pytest.approx(local.gap(w, y), rel=1e-9, abs=1e-12)
-    rows, cols = active_pairs(local, y)
-    edges = np.flatnonzero(w)
-    np.testing.assert_array_equal(rows, local.pairs.rows[edges])
-    np.testing.assert_array_equal(cols, local.pairs.cols[edges])
 
 
 def test_a_tiny_gap_keeps_its_digits():

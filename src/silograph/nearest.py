@@ -44,16 +44,24 @@ def nearest_neighbours(pairs: Pairs, cost: Vector, k: int) -> tuple[Matrix, np.n
 
 @kernel
 def _cheapest_cost_all(cost: Vector, value: Vector) -> None:
-    """One slice per row, so that the compiler finds vectors; where the cheapest pair stands would hide them."""
+    """As `_cheapest_all`, in loops that become vectors: where the cheapest pair stands would hide them."""
     n = value.size
+    lanes = np.empty(BLOCK)
     start = 0
     for i in range(n):
         costs, others = cost[start : start + n - i - 1], value[i + 1 :]
-        least = value[i]
         for k in range(costs.size):
-            least = min(least, costs[k])
-            others[k] = min(others[k], costs[k])
-        value[i] = least
+            others[k] = costs[k] if costs[k] < others[k] else others[k]
+        whole = costs.size // BLOCK * BLOCK
+        lanes[:] = np.inf
+        for first in range(0, whole, BLOCK):
+            some = costs[first : first + BLOCK]
+            for k in range(BLOCK):
+                lanes[k] = some[k] if some[k] < lanes[k] else lanes[k]
+        for k in range(BLOCK):
+            value[i] = min(value[i], lanes[k])
+        for k in range(whole, costs.size):
+            value[i] = min(value[i], costs[k])
         start += n - i - 1
 
 
@@ -97,27 +105,27 @@ def _insert(value: Matrix, neighbour: np.ndarray, node: int, cost: float, other:
 
 @kernel
 def _nearest_all(cost: Vector, value: Matrix, neighbour: np.ndarray) -> None:
-    n, k = value.shape
-    worst = value[:, k - 1].copy()
+    n = value.shape[0]
+    worst = value[:, -1].copy()
     start = 0
     for i in range(n):
         costs, others = cost[start : start + n - i - 1], worst[i + 1 :]
         for first in range(0, costs.size, BLOCK):
-            last = min(first + BLOCK, costs.size)
+            some, theirs = costs[first : first + BLOCK], others[first : first + BLOCK]
             # Nearly all blocks hold nothing of interest once a few rows are through; that is told with vectors
-            hits = 0
-            own = worst[i]
-            for j in range(first, last):
-                hits += costs[j] < max(own, others[j])
+            own, hits = worst[i], 0
+            for k in range(some.size):
+                hits += 1 if some[k] < own or some[k] < theirs[k] else 0
             if hits == 0:
                 continue
-            for j in range(first, last):
-                if costs[j] < worst[i]:
-                    _insert(value, neighbour, i, costs[j], i + 1 + j)
-                    worst[i] = value[i, k - 1]
-                if costs[j] < others[j]:
-                    _insert(value, neighbour, i + 1 + j, costs[j], i)
-                    others[j] = value[i + 1 + j, k - 1]
+            for k in range(some.size):
+                j = i + 1 + first + k
+                if some[k] < worst[i]:
+                    _insert(value, neighbour, i, some[k], j)
+                    worst[i] = value[i, -1]
+                if some[k] < theirs[k]:
+                    _insert(value, neighbour, j, some[k], i)
+                    theirs[k] = value[j, -1]
         start += n - i - 1
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from silograph._kernel import kernel
-from silograph._types import IntVector, Vector
+from silograph._types import Vector
 from silograph.edges import Pairs
 from silograph.errors import PairsError, ParameterError
 
@@ -115,35 +115,6 @@ def _check_positive(name: str, value: float) -> None:
         raise ParameterError(f"{name}: expected a finite number > 0, got {value}.")
 
 
-def evaluate_dual(problem: LocalProblem, y: Vector) -> tuple[float, Vector]:
-    """Σ_e (y_i + y_j − c_e)₊² and S w(y), in one pass over the pairs and without a temporary per pair."""
-    pairs = problem.pairs
-    degrees = np.zeros(pairs.n_nodes)
-    if pairs.listed_rows is None or pairs.listed_cols is None:
-        squares = _evaluate_all(problem.cost, y, degrees)
-    else:
-        squares = _evaluate_listed(pairs.listed_rows, pairs.listed_cols, problem.cost, y, degrees)
-    degrees /= problem.quadratic
-    return squares, degrees
-
-
-def active_pairs(problem: LocalProblem, y: Vector) -> tuple[IntVector, IntVector]:
-    """The pairs (rows, cols) with y_i + y_j > c_e: the edges of w(y)."""
-    pairs = problem.pairs
-    if pairs.listed_rows is None or pairs.listed_cols is None:
-        counts = np.zeros(pairs.n_nodes, dtype=np.int64)
-        _count_active_all(problem.cost, y, counts)
-        rows = np.empty(int(counts.sum()), dtype=np.int32)
-        cols = np.empty_like(rows)
-        _fill_active_all(problem.cost, y, counts, rows, cols)
-        return rows, cols
-    active = y[pairs.listed_rows] + y[pairs.listed_cols] > problem.cost
-    return pairs.listed_rows[active], pairs.listed_cols[active]
-
-
-# Loops over all pairs take one slice per row of the upper triangle: with plain indices the compiler finds no vectors.
-
-
 @kernel
 def _linear_and_square(cost: Vector, w: Vector) -> tuple[float, float]:
     """The products cᵀw and wᵀw; BLAS would call its threads, and wait for a busy core longer than this takes."""
@@ -152,65 +123,3 @@ def _linear_and_square(cost: Vector, w: Vector) -> tuple[float, float]:
         linear += cost[e] * w[e]
         square += w[e] * w[e]
     return linear, square
-
-
-@kernel
-def _evaluate_all(cost: Vector, y: Vector, degrees: Vector) -> float:
-    n = y.size
-    squares = 0.0
-    start = 0
-    for i in range(n):
-        own, total = y[i], 0.0
-        costs, others, sums = cost[start : start + n - i - 1], y[i + 1 :], degrees[i + 1 :]
-        for k in range(costs.size):
-            slack = max(own + others[k] - costs[k], 0.0)
-            squares += slack * slack
-            total += slack
-            sums[k] += slack
-        degrees[i] += total
-        start += n - i - 1
-    return squares
-
-
-@kernel
-def _evaluate_listed(rows: IntVector, cols: IntVector, cost: Vector, y: Vector, degrees: Vector) -> float:
-    squares = 0.0
-    for e in range(rows.size):
-        slack = y[rows[e]] + y[cols[e]] - cost[e]
-        if slack > 0.0:
-            squares += slack * slack
-            degrees[rows[e]] += slack
-            degrees[cols[e]] += slack
-    return squares
-
-
-@kernel
-def _count_active_all(cost: Vector, y: Vector, counts: np.ndarray) -> None:
-    n = y.size
-    start = 0
-    for i in range(n):
-        own, count = y[i], 0
-        costs, others = cost[start : start + n - i - 1], y[i + 1 :]
-        for k in range(costs.size):
-            count += own + others[k] > costs[k]
-        counts[i] = count
-        start += n - i - 1
-
-
-@kernel
-def _fill_active_all(cost: Vector, y: Vector, counts: np.ndarray, rows: IntVector, cols: IntVector) -> None:
-    n = y.size
-    start = 0
-    filled = 0
-    for i in range(n):
-        own = y[i]
-        costs, others = cost[start : start + n - i - 1], y[i + 1 :]
-        last = filled + counts[i]
-        k = 0
-        while filled < last:
-            if own + others[k] > costs[k]:
-                rows[filled] = i
-                cols[filled] = i + 1 + k
-                filled += 1
-            k += 1
-        start += n - i - 1

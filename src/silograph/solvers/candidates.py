@@ -12,31 +12,35 @@ import numpy as np
 
 from silograph._types import Vector
 from silograph.edges import Pairs, condensed_index
-from silograph.nearest import nearest_neighbours
-from silograph.problem import LocalProblem, active_pairs, evaluate_dual
+from silograph.nearest import cheapest_pair, nearest_neighbours
+from silograph.problem import LocalProblem
+from silograph.solvers.dual import active_pairs, gap_at, weights_at
 from silograph.solvers.solution import Solution, certified
 
 TOO_MANY = 0.25  # the share of all pairs beyond which leaving the others out gains nothing
-MARGIN = 1.05  # how much the multipliers of a similar problem are enlarged to foresee its edges
+MARGIN = 1.05  # how much a similar problem's multipliers are enlarged to foresee the edges of this one
 
 Solver = Callable[[LocalProblem, Vector | None], Solution]
 
 
 def solve(
-    problem: LocalProblem, solver: Solver, *, neighbours: int, start: Vector | None, tol: float
+    problem: LocalProblem, solver: Solver, *, start: Vector | None, neighbours: int, tol: float
 ) -> Solution | None:
-    """Solve an all-pairs problem from each node's `neighbours` cheapest pairs; None when its graph is too dense."""
-    candidates = _first_candidates(problem, neighbours) if start is None else _likely_pairs(problem, start)
+    """Solve an all-pairs problem by way of candidate pairs; None when its graph is too dense for that to pay.
+
+    The first candidates are each node's `neighbours` cheapest pairs; after a similar problem, whose multipliers are
+    `start`, the pairs that these nearly call for.
+    """
+    candidates = _cheapest_pairs(problem, neighbours) if start is None else _likely_pairs(problem, start)
     n_iter = 0
     while candidates.size <= TOO_MANY * problem.pairs.size:
         cost = problem.cost[condensed_index(problem.n_nodes, candidates.rows, candidates.cols)]
         partial = solver(problem.restricted(candidates, cost), start)
         n_iter += partial.n_iter
         start = partial.y
-        _, degrees = evaluate_dual(problem, start)
-        gap = problem.node_gap(degrees, start)
+        gap = gap_at(problem, start)
         if gap <= tol * problem.scale(partial.primal):
-            return certified(problem, problem.weights(start), start, gap=gap, n_iter=n_iter, tol=tol)
+            return certified(problem, weights_at(problem, start), start, gap=gap, n_iter=n_iter, tol=tol)
         missed = candidates.union(*active_pairs(problem, start))
         if missed.size == candidates.size:  # nothing was left out: it is the partial problem that is not solved
             return None
@@ -44,12 +48,16 @@ def solve(
     return None
 
 
-def _first_candidates(problem: LocalProblem, neighbours: int) -> Pairs:
+def _cheapest_pairs(problem: LocalProblem, neighbours: int) -> Pairs:
     _, neighbour = nearest_neighbours(problem.pairs, problem.cost, min(neighbours, problem.n_nodes - 1))
     node = np.repeat(np.arange(problem.n_nodes), neighbour.shape[1])
     return Pairs.listed(problem.n_nodes, np.column_stack([node, neighbour.ravel()]))
 
 
 def _likely_pairs(problem: LocalProblem, y: Vector) -> Pairs:
-    """The edges of a similar problem's solution, and those that are nearly so."""
-    return Pairs.from_sorted(problem.n_nodes, *active_pairs(problem, MARGIN * y))
+    pairs = Pairs.from_sorted(problem.n_nodes, *active_pairs(problem, MARGIN * y))
+    bare = pairs.isolated()
+    if bare.size == 0:
+        return pairs
+    _, where = cheapest_pair(problem.pairs, problem.cost)
+    return pairs.union(*problem.pairs.at(where[bare]))

@@ -17,6 +17,7 @@ from silograph.solvers.solution import Solution
 PATIENCE = 30  # Newton steps; what took more was never found to be worth waiting for
 POLISH = 8
 CANDIDATES_FROM = 3000  # nodes; below, testing all pairs in each step is as cheap
+NEIGHBOURS = 20  # candidate pairs per node
 
 
 def solve(
@@ -30,13 +31,13 @@ def solve(
     """Minimise the local problem to a relative duality gap of at most `tol`.
 
     `start` are multipliers of a similar problem. `neighbours` is how many cheapest pairs per node to try first when all
-    pairs are allowed and nodes are many (default: 20); 0 never leaves a pair out.
+    pairs are allowed and nodes are many; 0 never leaves a pair out.
     """
     plain = partial(_newton_then_interior, tol=tol, max_iter=max_iter)
-    wanted = 20 if neighbours is None else neighbours
-    if problem.pairs.is_all and wanted and problem.n_nodes >= CANDIDATES_FROM:
+    neighbours = NEIGHBOURS if neighbours is None else neighbours
+    if problem.pairs.is_all and neighbours and problem.n_nodes >= CANDIDATES_FROM:
         solution = candidates.solve(
-            problem, lambda part, y: plain(part, start=y), neighbours=wanted, start=start, tol=tol
+            problem, lambda part, y: plain(part, start=y), start=start, neighbours=neighbours, tol=tol
         )
         if solution is not None:
             return solution

@@ -5,30 +5,27 @@
     Hessian         (1/q)·(signless Laplacian of the edges of w(y)) + diag(α/y²)       (generalised)
 
 F is convex, once differentiable and piecewise smooth: a damped semismooth Newton method converges from anywhere and
-quadratically at the end. The direction comes from conjugate gradients on the few active edges, or from a dense factor
-where d is small or conjugate gradients do not settle.
+quadratically at the end. The direction comes from conjugate gradients on the few active edges. The whole iteration is
+compiled: at fifty nodes a step takes ten microseconds, less than one call of NumPy after another would.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from silograph._kernel import kernel
-from silograph._types import IntVector, Matrix, Vector
+from silograph._types import IntVector, Vector
 from silograph.nearest import cheapest_cost, cheapest_pair
-from silograph.problem import LocalProblem, active_pairs, evaluate_dual
+from silograph.problem import LocalProblem
+from silograph.solvers.dual import index_of, list_active, slack_sums, weights_at
 from silograph.solvers.solution import Solution, certified
 
-DENSE_UP_TO = 48  # nodes; up to here a dense factor is cheaper than conjugate gradients
-DENSE_FALLBACK_UP_TO = 300  # nodes; beyond, an unsettled direction is taken as it is: it still descends
 CG_TOL = 1e-2  # how well a direction is solved for, far from the optimum; near it, as well as the gap demands
 CG_BEST = 1e-12  # what rounding allows
-CG_MAX_ITER = 500
+CG_MAX_ITER = 500  # an unsettled direction still descends
 KEEP_POSITIVE = 0.95  # the part of the way to the boundary y = 0 that one step may go
 SUFFICIENT_DECREASE = 1e-4
+SLOPE_REDUCTION = 0.9
 MAX_HALVINGS = 60
 ROUNDING = 1e-13  # relative error of F, below which its differences say nothing
 
@@ -38,160 +35,146 @@ def solve(problem: LocalProblem, *, start: Vector | None = None, tol: float = 1e
 
     `start` are the multipliers of a similar problem (a warm start); they are not altered.
     """
-    point = _point(problem, default_start(problem) if start is None else start)
-    n_iter = 0
-    while point.relative_gap > tol and n_iter < max_iter:
-        direction = _direction(problem, point)
-        moved = None if direction is None else _line_search(problem, point, direction)
-        if moved is None:  # no digit left to gain
-            break
-        point = moved
-        n_iter += 1
-    w, gap = problem.weights(point.y), point.gap
+    y = default_start(problem) if start is None else start.copy()
+    y, gap, n_iter = _minimise(
+        *index_of(problem.pairs), problem.cost, problem.quadratic, problem.alpha, problem.zeta, y, tol, max_iter
+    )
+    w = weights_at(problem, y)
     if not np.isfinite(gap):
-        w = _with_an_edge_everywhere(problem, w, point)
-        gap = problem.gap(w, point.y)
-    return certified(problem, w, point.y, gap=gap, n_iter=n_iter, tol=tol)
+        w = _with_an_edge_everywhere(problem, w, y)
+        gap = problem.gap(w, y)
+    return certified(problem, w, y, gap=gap, n_iter=n_iter, tol=tol)
 
 
 def default_start(problem: LocalProblem) -> Vector:
     """The multipliers of a node whose three cheapest pairs cost alike, taken for each node alone."""
     cheapest = cheapest_cost(problem.pairs, problem.cost)
+    if problem.zeta > 0:  # no multiplier of the optimum is larger, as degrees are not negative
+        cheapest = np.minimum(cheapest, 4 * problem.alpha / problem.zeta)
     bulk = 8 * problem.alpha * problem.quadratic / 3
     root = np.sqrt(cheapest**2 + bulk)
     # (m + √(m² + b))/4, written so that a very negative m does not cancel
     y = np.where(cheapest > 0, cheapest + root, bulk / (root - np.minimum(cheapest, 0.0))) / 4
-    if problem.zeta > 0:  # no multiplier of the optimum is larger: (Sw)_v ≥ 0
-        y = np.minimum(y, problem.alpha / problem.zeta)
-    return y
+    return np.minimum(y, problem.alpha / problem.zeta) if problem.zeta > 0 else y
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Point:
-    """Multipliers and what is known there."""
-
-    y: Vector
-    degrees: Vector
-    objective: float
-    magnitude: float  # sum of the absolute terms of the objective
-    gradient: Vector
-    gap: float
-    relative_gap: float
-
-
-def _point(problem: LocalProblem, y: Vector) -> _Point:
-    squares, degrees = evaluate_dual(problem, y)
-    logs = np.log(y)
-    quadratic, linear = squares / (2 * problem.quadratic), problem.zeta * y.sum()
-    objective = quadratic - problem.alpha * logs.sum() + linear
-    gap = problem.node_gap(degrees, y)
-    dual = -objective + problem.alpha * problem.n_nodes * (1 - np.log(problem.alpha))
-    return _Point(
-        y=y,
-        degrees=degrees,
-        objective=objective,
-        magnitude=quadratic + problem.alpha * np.abs(logs).sum() + linear,
-        gradient=degrees + problem.zeta - problem.alpha / y,
-        gap=gap,
-        relative_gap=gap / problem.scale(dual + gap) if np.isfinite(gap) else np.inf,
-    )
-
-
-def _direction(problem: LocalProblem, point: _Point) -> Vector | None:
-    rows, cols = active_pairs(problem, point.y)
-    barrier = problem.alpha / point.y**2
-    if problem.n_nodes > DENSE_UP_TO:
-        tol = max(min(CG_TOL, 0.1 * np.sqrt(point.relative_gap)), CG_BEST)
-        step, settled = _conjugate_gradients(
-            rows, cols, 1 / problem.quadratic, barrier, -point.gradient, tol, CG_MAX_ITER
-        )
-        if settled or problem.n_nodes > DENSE_FALLBACK_UP_TO:
-            return step
-    return _dense_direction(rows, cols, 1 / problem.quadratic, barrier, point.gradient)
-
-
-def _dense_direction(
-    rows: IntVector, cols: IntVector, weight: float, barrier: Vector, gradient: Vector
-) -> Vector | None:
-    hessian = _dense_hessian(rows, cols, weight, barrier)
-    # Unit diagonal: multipliers may differ by many orders of magnitude from node to node
-    scaling = 1 / np.sqrt(np.diag(hessian))
-    hessian *= scaling[:, None]
-    hessian *= scaling
-    try:
-        factor = cho_factor(hessian, lower=True, overwrite_a=True, check_finite=False)
-    except LinAlgError:  # singular to working precision
-        return None
-    direction: Vector = scaling * cho_solve(factor, -scaling * gradient, check_finite=False)
-    return direction
-
-
-def _line_search(problem: LocalProblem, point: _Point, direction: Vector) -> _Point | None:
-    slope = float(point.gradient @ direction)
-    if not slope < 0:
-        return None
-    shrinking = direction < 0
-    room = np.min(-point.y[shrinking] / direction[shrinking]) if shrinking.any() else np.inf
-    step = min(1.0, KEEP_POSITIVE * room)
-    noise = ROUNDING * point.magnitude
-    for _ in range(MAX_HALVINGS):
-        y = point.y + step * direction
-        if (y == point.y).all():
-            return None
-        trial = _point(problem, y)
-        change = trial.objective - point.objective
-        if change <= SUFFICIENT_DECREASE * step * slope:
-            return trial
-        # Near the optimum F is flat to rounding, while its slope can still be told: a slope well reduced is progress.
-        if change <= noise and abs(trial.gradient @ direction) <= 0.9 * abs(slope):
-            return trial
-        step /= 2
-    return None
-
-
-def _with_an_edge_everywhere(problem: LocalProblem, w: Vector, point: _Point) -> Vector:
+def _with_an_edge_everywhere(problem: LocalProblem, w: Vector, y: Vector) -> Vector:
     """Feasible weights near w: a node left without an edge gets its cheapest one."""
-    bare = np.flatnonzero(point.degrees + problem.zeta <= 0)
+    bare = np.flatnonzero(problem.pairs.degrees(w) + problem.zeta <= 0)
     _, where = cheapest_pair(problem.pairs, problem.cost)
-    w = w.copy()
-    w[where[bare]] = np.maximum(w[where[bare]], problem.alpha / point.y[bare])
+    w[where[bare]] = np.maximum(w[where[bare]], problem.alpha / y[bare])
     return w
 
 
 @kernel
-def _dense_hessian(rows: IntVector, cols: IntVector, weight: float, barrier: Vector) -> Matrix:
-    n = barrier.size
-    out = np.zeros((n, n))
-    for v in range(n):
-        out[v, v] = barrier[v]
-    for e in range(rows.size):
-        i, j = rows[e], cols[e]
-        out[i, i] += weight
-        out[j, j] += weight
-        out[i, j] += weight
-        out[j, i] += weight
-    return out
+def _minimise(
+    all_pairs: bool,
+    rows: IntVector,
+    cols: IntVector,
+    cost: Vector,
+    quadratic: float,
+    alpha: float,
+    zeta: float,
+    y: Vector,
+    tol: float,
+    max_iter: int,
+) -> tuple[Vector, float, int]:
+    """The multipliers reached, the duality gap there, and the number of steps."""
+    n = y.size
+    sums, gradient = np.empty(n), np.empty(n)
+    trial, trial_gradient = np.empty(n), np.empty(n)
+    squares, n_active = slack_sums(all_pairs, rows, cols, cost, y, sums)
+    value, noise, gap, relative = _measure(y, sums, squares, quadratic, alpha, zeta, gradient)
+    left, right = list_active(all_pairs, rows, cols, cost, y, n_active)
+    n_iter = 0
+    while relative > tol and n_iter < max_iter:
+        # Without a finite gap yet, the first tolerance will do
+        accuracy = max(min(CG_TOL, 0.1 * np.sqrt(relative)), CG_BEST)
+        direction = _direction(left, right, 1 / quadratic, alpha, y, gradient, accuracy)
+        slope, step = 0.0, 1.0
+        for v in range(n):
+            slope += gradient[v] * direction[v]
+            if direction[v] < 0.0:
+                step = min(step, -KEEP_POSITIVE * y[v] / direction[v])
+        moved = False
+        if slope < 0.0:
+            for _ in range(MAX_HALVINGS):
+                for v in range(n):
+                    trial[v] = y[v] + step * direction[v]
+                squares, n_active = slack_sums(all_pairs, rows, cols, cost, trial, sums)
+                trial_value, noise_here, gap_here, relative_here = _measure(
+                    trial, sums, squares, quadratic, alpha, zeta, trial_gradient
+                )
+                slope_here = 0.0
+                for v in range(n):
+                    slope_here += trial_gradient[v] * direction[v]
+                change = trial_value - value
+                # Near the optimum F is flat to rounding, while its slope can still be told: a slope well reduced
+                # is progress there.
+                if change <= SUFFICIENT_DECREASE * step * slope or (
+                    change <= noise and abs(slope_here) <= SLOPE_REDUCTION * abs(slope)
+                ):
+                    moved = True
+                    break
+                step /= 2.0
+        if not moved:  # no digit left to gain
+            break
+        y, trial = trial, y
+        gradient, trial_gradient = trial_gradient, gradient
+        value, noise, gap, relative = trial_value, noise_here, gap_here, relative_here
+        n_iter += 1
+        if relative > tol:
+            left, right = list_active(all_pairs, rows, cols, cost, y, n_active)
+    return y, gap, n_iter
 
 
 @kernel
-def _conjugate_gradients(
-    rows: IntVector, cols: IntVector, weight: float, barrier: Vector, rhs: Vector, tol: float, max_iter: int
-) -> tuple[Vector, bool]:
-    """Solve (weight·Q + diag(barrier)) x = rhs, Q the signless Laplacian of the edges; Jacobi-preconditioned."""
-    n = rhs.size
+def _measure(
+    y: Vector, sums: Vector, squares: float, quadratic: float, alpha: float, zeta: float, gradient: Vector
+) -> tuple[float, float, float, float]:
+    """F(y), its rounding error, the duality gap at w(y) and the gap relative to the primal; fills the gradient."""
+    n = y.size
+    value = squares / (2 * quadratic)
+    size = value
+    gap = 0.0
+    for v in range(n):
+        degree = sums[v] / quadratic + zeta
+        gradient[v] = degree - alpha / y[v]
+        log = alpha * np.log(y[v])
+        value += zeta * y[v] - log
+        size += zeta * y[v] + abs(log)
+        excess = degree * y[v] / alpha - 1.0
+        if excess <= -1.0:
+            gap = np.inf
+        elif abs(excess) < 1e-3:  # as in LocalProblem.node_gap
+            gap += alpha * excess**2 * (0.5 - excess * (1 / 3 - excess * (0.25 - excess * (0.2 - excess / 6))))
+        else:
+            gap += alpha * (excess - np.log1p(excess))
+    primal = gap - value + alpha * n * (1 - np.log(alpha))
+    relative = gap / max(abs(primal), 1e-6 * alpha * n) if gap < np.inf else np.inf
+    return value, ROUNDING * size, gap, relative
+
+
+@kernel
+def _direction(
+    rows: IntVector, cols: IntVector, weight: float, alpha: float, y: Vector, gradient: Vector, tol: float
+) -> Vector:
+    """Newton's direction by conjugate gradients, preconditioned by the diagonal."""
+    n = y.size
+    barrier = alpha / (y * y)
     diagonal = barrier.copy()
     for e in range(rows.size):
         diagonal[rows[e]] += weight
         diagonal[cols[e]] += weight
     x = np.zeros(n)
-    residual = rhs.copy()
+    residual = -gradient
     search = residual / diagonal
     product = np.empty(n)
     size = 0.0
     for v in range(n):
         size += residual[v] * search[v]
     goal = tol * tol * size
-    for _ in range(max_iter):
+    for _ in range(CG_MAX_ITER):
         for v in range(n):
             product[v] = barrier[v] * search[v]
         for e in range(rows.size):
@@ -202,7 +185,7 @@ def _conjugate_gradients(
         for v in range(n):
             curvature += search[v] * product[v]
         if curvature <= 0.0:
-            return x, size == 0.0
+            break
         length = size / curvature
         new_size = 0.0
         for v in range(n):
@@ -210,8 +193,8 @@ def _conjugate_gradients(
             residual[v] -= length * product[v]
             new_size += residual[v] * residual[v] / diagonal[v]
         if new_size <= goal:
-            return x, True
+            break
         for v in range(n):
             search[v] = residual[v] / diagonal[v] + new_size / size * search[v]
         size = new_size
-    return x, False
+    return x

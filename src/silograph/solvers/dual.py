@@ -1,0 +1,129 @@
+"""The dual function's loops over pairs, compiled; all of Newton's method is made of them.
+
+Each takes the pairs as `all_pairs, rows, cols`, the arrays being empty when all pairs are meant. Loops over all pairs
+take one slice per row of the upper triangle: with plain indices the compiler finds no vectors.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from silograph._kernel import kernel
+from silograph._types import IntVector, Vector
+from silograph.edges import Pairs
+from silograph.problem import LocalProblem
+
+BLOCK = 64  # pairs looked at together
+
+
+def index_of(pairs: Pairs) -> tuple[bool, IntVector, IntVector]:
+    """The pairs as the kernels take them."""
+    if pairs.listed_rows is None or pairs.listed_cols is None:
+        return True, np.empty(0, np.int32), np.empty(0, np.int32)
+    return False, pairs.listed_rows, pairs.listed_cols
+
+
+def gap_at(problem: LocalProblem, y: Vector) -> float:
+    """The duality gap at w(y)."""
+    degrees = np.empty(problem.n_nodes)
+    slack_sums(*index_of(problem.pairs), problem.cost, y, degrees)
+    return problem.node_gap(degrees / problem.quadratic, y)
+
+
+def active_pairs(problem: LocalProblem, y: Vector) -> tuple[IntVector, IntVector]:
+    """The pairs (rows, cols) with y_i + y_j > c_e: the edges of w(y)."""
+    index = index_of(problem.pairs)
+    _, n_active = slack_sums(*index, problem.cost, y, np.empty(problem.n_nodes))
+    return list_active(*index, problem.cost, y, n_active)
+
+
+def weights_at(problem: LocalProblem, y: Vector) -> Vector:
+    """w(y), in one pass."""
+    w = np.empty(problem.pairs.size)
+    _fill_weights(*index_of(problem.pairs), problem.cost, y, 1 / problem.quadratic, w)
+    return w
+
+
+@kernel
+def slack_sums(
+    all_pairs: bool, rows: IntVector, cols: IntVector, cost: Vector, y: Vector, sums: Vector
+) -> tuple[float, int]:
+    """Fill `sums` with Σ (y_i + y_j − c_e)₊ over the pairs at each node; return the sum of squares and the count."""
+    n = y.size
+    squares = 0.0
+    count = 0
+    sums[:] = 0.0
+    if not all_pairs:
+        for e in range(rows.size):
+            slack = y[rows[e]] + y[cols[e]] - cost[e]
+            if slack > 0.0:
+                squares += slack * slack
+                count += 1
+                sums[rows[e]] += slack
+                sums[cols[e]] += slack
+        return squares, count
+    start = 0
+    for i in range(n):
+        own, total = y[i], 0.0
+        costs, others, rest = cost[start : start + n - i - 1], y[i + 1 :], sums[i + 1 :]
+        for k in range(costs.size):
+            slack = max(own + others[k] - costs[k], 0.0)
+            squares += slack * slack
+            count += slack > 0.0
+            total += slack
+            rest[k] += slack
+        sums[i] += total
+        start += n - i - 1
+    return squares, count
+
+
+@kernel
+def list_active(
+    all_pairs: bool, rows: IntVector, cols: IntVector, cost: Vector, y: Vector, n_active: int
+) -> tuple[IntVector, IntVector]:
+    """The active pairs, of which there are `n_active`, in order."""
+    left, right = np.empty(n_active, np.int32), np.empty(n_active, np.int32)
+    filled = 0
+    if not all_pairs:
+        for e in range(rows.size):
+            if y[rows[e]] + y[cols[e]] - cost[e] > 0.0:
+                left[filled] = rows[e]
+                right[filled] = cols[e]
+                filled += 1
+        return left, right
+    n = y.size
+    start = 0
+    for i in range(n):
+        own = y[i]
+        costs, others = cost[start : start + n - i - 1], y[i + 1 :]
+        for first in range(0, costs.size, BLOCK):
+            some, theirs = costs[first : first + BLOCK], others[first : first + BLOCK]
+            hits = 0
+            for k in range(some.size):
+                hits += 1 if own + theirs[k] - some[k] > 0.0 else 0
+            if hits > 0:
+                for k in range(some.size):
+                    if own + theirs[k] - some[k] > 0.0:
+                        left[filled] = i
+                        right[filled] = i + 1 + first + k
+                        filled += 1
+        start += n - i - 1
+    return left, right
+
+
+@kernel
+def _fill_weights(
+    all_pairs: bool, rows: IntVector, cols: IntVector, cost: Vector, y: Vector, factor: float, w: Vector
+) -> None:
+    if not all_pairs:
+        for e in range(rows.size):
+            w[e] = max(y[rows[e]] + y[cols[e]] - cost[e], 0.0) * factor
+        return
+    n = y.size
+    start = 0
+    for i in range(n):
+        own, stop = y[i], start + n - i - 1
+        costs, others, out = cost[start:stop], y[i + 1 :], w[start:stop]
+        for k in range(costs.size):
+            out[k] = max(own + others[k] - costs[k], 0.0) * factor
+        start = stop
