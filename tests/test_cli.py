@@ -58,6 +58,7 @@ def test_the_record_tells_what_was_done_and_to_what(brain):
         "sha256": hashlib.sha256(Path("brain.csv").read_bytes()).hexdigest(),
         "n_samples": 80,
         "n_nodes": 20,
+        "row_counter": None,
     }
     assert record["parameters"]["alpha"] == 1
     assert record["parameters"]["standardize"] is True
@@ -89,6 +90,27 @@ def test_force_replaces_a_run_and_nothing_but_a_run(brain):
     assert "run.json is missing" in result.output
     assert Path("photos/cat.jpg").read_text() == "miaow"
     assert sorted(path.name for path in Path().iterdir()) == ["brain.csv", "photos", "run"]
+
+
+def test_force_keeps_what_the_user_put_beside_a_run(brain):
+    assert run("brain.csv", "--out", "run").exit_code == 0
+    Path("run/figures").mkdir()
+    Path("run/figures/one.svg").write_text("<svg/>")
+    Path("run/notes.txt").write_text("remember")
+    assert run("brain.csv", "--degree", "3", "--out", "run", "--force").exit_code == 0
+    assert json.loads(Path("run/run.json").read_text())["result"]["edges"] == 30
+    assert Path("run/notes.txt").read_text() == "remember"
+    assert Path("run/figures/one.svg").read_text() == "<svg/>"
+    assert sorted(path.name for path in Path().iterdir()) == ["brain.csv", "run"]
+
+
+def test_what_looks_wrong_is_told(brain):
+    brain.T.to_csv("transposed.csv", index=False)
+    assert "other way round" in run("transposed.csv").output
+    brain.rename_axis("subject").to_csv("counted.csv")
+    assert "Column 'subject' counts the rows" in run("counted.csv").output
+    assert "counts the rows" not in run("counted.csv", "--drop", "subject").output
+    assert run("brain.csv", "--force").exit_code == 2
 
 
 def test_precomputed_distances_and_pair_lists_are_read_from_files(brain):
@@ -128,6 +150,7 @@ TEXT = {
     "negative.csv": "a,b,c\n0,1,-2\n1,0,3\n-2,3,0\n",
     "unknown.csv": "n0,n99\n",
     "lonely.csv": "n0,n1\n",
+    "case.csv": "N0,N1\nn2,n3\n",
 }
 
 
@@ -161,6 +184,9 @@ TEXT = {
         ("brain.csv --forbid unknown.csv", "expected the name of a node, got 'n99'"),
         ("brain.csv --allow lonely.csv", "no allowed pair touches 'n2'"),
         ("brain.csv --allow nowhere.csv", "cannot be read"),
+        ("brain.csv --forbid empty.csv", "empty.csv: expected at least one pair"),
+        ("brain.csv --forbid case.csv", "case.csv, pair 1: expected the name of a node, got 'N0'"),
+        ("brain.csv --key X", "chooses an array of an .npz file"),
         ("brain.csv --drop time", "no column is called 'time'"),
         ("brain.csv --out old", "exists already"),
         ("brain.csv --out brain.csv", "got a file"),
@@ -174,7 +200,8 @@ def test_bad_input_gets_a_message_and_writes_nothing(brain, arguments, message):
     before = sorted(Path().rglob("*"))
     given = arguments.split()
     result = run(*given, *(() if "--out" in given else ("--out", "new/run")))
-    assert result.exit_code == 1
+    wrong_option = any(message.startswith(word) for word in ("alpha", "beta", "tol", "degree", "less", "contradict"))
+    assert result.exit_code == (2 if wrong_option else 1)
     assert message in result.output
     assert "Traceback" not in result.output
     assert sorted(Path().rglob("*")) == before

@@ -161,6 +161,26 @@ def test_allowed_and_forbidden_pairs_are_obeyed_by_name_or_number(X):
         SmoothGraph(allowed=[("n0", "n99")]).fit(frame)
 
 
+def test_numbers_that_may_be_names_or_positions_are_refused(X):
+    frame = pd.DataFrame(X[:, :3], columns=[10, 11, 12])
+    with pytest.raises(PairsError, match="names or positions"):
+        SmoothGraph(forbidden=[(10, 11)]).fit(frame)
+    assert SmoothGraph(forbidden=[("10", "11")]).fit(frame).adjacency_[0, 1] == 0
+
+
+def test_distances_whose_rows_are_in_another_order_are_refused(X):
+    names = [f"n{k}" for k in range(24)]
+    frame = pd.DataFrame(squareform(pdist(X.T)), columns=names, index=names[::-1])
+    with pytest.raises(SignalError, match="same order"):
+        SmoothGraph(metric="precomputed").fit(frame)
+
+
+@pytest.mark.parametrize("scale", [1e-60, 1e60])
+def test_any_sensible_magnitude_gives_the_same_graph(X, scale):
+    expected = SmoothGraph(degree=4).fit(X).adjacency_
+    np.testing.assert_allclose(SmoothGraph(degree=4).fit(scale * X).adjacency_, expected, atol=1e-9)
+
+
 def test_a_positive_zeta_may_leave_nodes_isolated(X):
     model = SmoothGraph(alpha=1e-3, beta=1.0, zeta=1.0).fit(X)
     assert model.converged_
@@ -194,6 +214,11 @@ def test_a_degree_that_ties_forbid_warns_and_takes_the_nearest():
         ),
         (pd.DataFrame([[1.0, 2], [3, 4]], columns=["a", "a"]), "different node names, got 'a'"),
         (np.array([[1.0, np.inf], [2.0, 3.0]]), "row 1, column '1': expected a finite number, got inf"),
+        (np.ma.masked_greater(np.eye(3), 0.5), "masked values"),
+        ("brain.csv", "got the path 'brain.csv'"),
+        (np.eye(3) * 1e80, r"expected magnitudes between 1e-70 and 1e\+70, got"),
+        (np.eye(3) * 1e300, r"expected magnitudes between 1e-70 and 1e\+70, got"),
+        (np.eye(3) * 1e-200, r"expected magnitudes between 1e-70 and 1e\+70, got"),
         (np.ones((1, 3)), "1 sample"),
         (np.ones((3, 1)), "1 feature"),
         (np.ones(3), "2D array"),
@@ -207,5 +232,5 @@ def test_bad_signals_are_refused_by_place(table, message):
 def test_a_constant_node_learns_unless_it_must_be_standardised(X):
     X[:, 3] = 1.5
     assert SmoothGraph(alpha=1.0, beta=1.0).fit(X).converged_
-    with pytest.raises(SignalError, match="node '3' is constant"):
+    with pytest.raises(SignalError, match="1 of the nodes are: '3'"):
         SmoothGraph(standardize=True).fit(X)

@@ -68,7 +68,7 @@ def test_duplicated_nodes_are_exactly_at_distance_zero(rng, standardize):
 def test_a_constant_node_cannot_be_standardised_and_is_named(rng):
     X = rng.normal(size=(50, 3))
     X[:, 1] = 0.1
-    with pytest.raises(SignalError, match="'b' is constant"):
+    with pytest.raises(SignalError, match="1 of the nodes are: 'b'"):
         Moments.of(X).costs(standardize=True, names=["a", "b", "c"])
 
 

@@ -31,16 +31,21 @@ def writing(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def writing_folder(path: Path, *, replace: bool) -> Iterator[Path]:
-    """A folder beside `path` to fill; it becomes `path` when the block ends well. An old one goes only then."""
+    """A folder beside `path` to fill; it becomes `path` when the block ends well.
+
+    With `replace`, an old folder of that name goes only then, and what it held beyond the new files is kept.
+    """
     temporary = _folder_beside(path)
     try:
         yield temporary
         temporary.chmod(0o777 & ~_umask())
         if replace and path.exists():
-            old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
-            path.replace(old / path.name)
+            old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent)) / path.name
+            path.replace(old)
             temporary.replace(path)
-            shutil.rmtree(old)
+            for kept in [entry for entry in old.iterdir() if not (path / entry.name).exists()]:
+                kept.replace(path / kept.name)
+            shutil.rmtree(old.parent)
         else:
             temporary.replace(path)
     except OSError as error:

@@ -17,8 +17,9 @@ import typer
 from rich.console import Console
 
 from silograph import __version__
-from silograph.errors import SilographError
+from silograph.errors import ParameterError, SilographError
 
+BAD_INPUT, WRONG_USAGE = 1, 2
 NOT_CONVERGED = 3  # exit code: the graph was learned and written, but not to the tolerance asked for
 
 app = typer.Typer(
@@ -55,8 +56,8 @@ def _main(
 
 LEARN_HELP = """Learn the graph of one table of signals, exactly, with a certificate.
 
-The table has one row per sample and one column per node: CSV, TSV, AFNI/PCP .1D, .npy, .npz or Parquet; a first line of
-words names the nodes.
+The table has one row per sample and one column per node: CSV, TSV, AFNI/PCP .1D, .npy, .npz or Parquet. Its first line
+may name the nodes.
 
 [bold]Examples[/bold]
 
@@ -64,8 +65,8 @@ words names the nodes.
 
   silograph learn weather.csv --drop date --standardize --json
 
-[bold]Exit codes[/bold]  0 learned; 1 bad input, nothing written; 2 wrong usage; 3 learned and written, but the
-tolerance was not met.
+[bold]Exit codes[/bold]  0 learned; 1 bad input; 2 wrong options; 3 learned and written, but the tolerance was not met.
+After 1 and 2 nothing was written.
 """
 
 
@@ -73,7 +74,10 @@ tolerance was not met.
 def learn(
     signals: Annotated[Path, typer.Argument(help="Table of signals: rows are samples, columns are nodes.")],
     degree: Annotated[
-        float | None, typer.Option(help="Mean number of neighbours. Default: 5, or 3 up to 15 nodes.")
+        float | None,
+        typer.Option(
+            help="Mean number of neighbours. Default: 5, or 3 up to 15 nodes; at most half of what is possible."
+        ),
     ] = None,
     alpha: Annotated[float | None, typer.Option(help="The model's α, with --beta, instead of a degree.")] = None,
     beta: Annotated[float | None, typer.Option(help="The model's β, with --alpha, instead of a degree.")] = None,
@@ -86,6 +90,10 @@ def learn(
     ] = False,
     drop: Annotated[list[str] | None, typer.Option(help="Column that is not a node; may be repeated.")] = None,
     key: Annotated[str | None, typer.Option(help="Which array of an .npz file holds the signals.")] = None,
+    header: Annotated[
+        bool | None,
+        typer.Option("--header/--no-header", help="Whether the first row names the nodes. Default: found out."),
+    ] = None,
     precomputed: Annotated[
         bool, typer.Option("--precomputed", help="The table is a symmetric matrix of mean squared differences.")
     ] = False,
@@ -108,8 +116,8 @@ def learn(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
     """Learn one silo's graph."""
-    from silograph.cli_learn import Request, run, summary
-    from silograph.learning import Settings, degree_missed, not_converged
+    from silograph.cli_learn import Request, advice, run, summary
+    from silograph.learning import Settings, degree_missed, not_converged, worth_telling
 
     def work() -> None:
         settings = Settings(
@@ -130,6 +138,7 @@ def learn(
             standardize=standardize,
             drop=tuple(drop or ()),
             key=key,
+            header=header,
             precomputed=precomputed,
             allow=allow,
             forbid=forbid,
@@ -139,7 +148,9 @@ def learn(
             typer.echo(json.dumps(record, indent=2, ensure_ascii=False))
         elif not quiet:
             Console().print(summary(request, record))
-        if degree is not None and not learned.degree_reached:
+            for note in advice(request, record):
+                _tell("Note", "cyan", note)
+        if worth_telling(learned, settings):
             _warn(degree_missed(learned))
         if not learned.solution.converged:
             _warn(not_converged(learned, settings))
@@ -149,13 +160,12 @@ def learn(
 
 
 def _guarded(work: Callable[[], None]) -> None:
-    """Run a command; an error that a user can cure becomes a message and exit code 1."""
+    """Run a command; an error that a user can cure becomes a message and an exit code."""
     try:
         work()
     except SilographError as error:
-        complaints.print(f"[bold red]{type(error).__name__}:[/bold red] ", end="")
-        complaints.print(str(error), markup=False, highlight=False)
-        raise typer.Exit(1) from None
+        _tell(type(error).__name__, "red", str(error))
+        raise typer.Exit(WRONG_USAGE if isinstance(error, ParameterError) else BAD_INPUT) from None
     except KeyboardInterrupt:
         complaints.print("Interrupted; nothing was written.")
         raise typer.Exit(130) from None
@@ -165,5 +175,9 @@ def _guarded(work: Callable[[], None]) -> None:
 
 
 def _warn(message: str) -> None:
-    complaints.print("[bold yellow]Warning:[/bold yellow] ", end="")
+    _tell("Warning", "yellow", message)
+
+
+def _tell(kind: str, colour: str, message: str) -> None:
+    complaints.print(f"[bold {colour}]{kind}:[/bold {colour}] ", end="")
     complaints.print(message, markup=False, highlight=False)

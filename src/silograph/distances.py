@@ -10,6 +10,7 @@ from silograph._types import Matrix, Vector
 from silograph.edges import Pairs
 from silograph.errors import SignalError
 
+NOT_SIMILAR = "Give squared distances, not similarities or correlations."
 SYMMETRY = 1e-10  # relative to the largest entry; what two ways of rounding may differ by
 
 
@@ -23,7 +24,7 @@ def costs_of_distances(distances: Matrix, pairs: Pairs, names: Sequence[str], *,
         i, j = negative[0]
         raise SignalError(
             f"{source}, row {i + 1}, column {names[j]!r}: expected a distance ≥ 0, got {distances[i, j]:g}. "
-            "Give squared distances, not similarities or correlations."
+            f"{NOT_SIMILAR}"
         )
     largest = distances.max()
     skew = np.argwhere(np.abs(distances - distances.T) > SYMMETRY * largest)
@@ -31,13 +32,15 @@ def costs_of_distances(distances: Matrix, pairs: Pairs, names: Sequence[str], *,
         i, j = skew[0]
         raise SignalError(
             f"{source}, row {i + 1}, column {names[j]!r}: expected a symmetric matrix, got {distances[i, j]:g} here "
-            f"and {distances[j, i]:g} in row {j + 1}, column {names[i]!r}. Average the two, or correct one."
+            f"and {distances[j, i]:g} in row {j + 1}, column {names[i]!r}. "
+            "Check that rows and columns are in the same order."
         )
     diagonal = np.flatnonzero(np.diag(distances) > SYMMETRY * largest)
     if diagonal.size:
         i = diagonal[0]
         raise SignalError(
-            f"{source}, row {i + 1}, column {names[i]!r}: expected 0 from a node to itself, got {distances[i, i]:g}."
+            f"{source}, row {i + 1}, column {names[i]!r}: expected 0 from a node to itself, got {distances[i, i]:g}. "
+            f"{NOT_SIMILAR}"
         )
     if pairs.is_all:
         return distances[np.triu_indices(n_nodes, 1)]

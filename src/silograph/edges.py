@@ -155,17 +155,19 @@ def chosen_pairs(
     allowed: ArrayLike | None = None,
     forbidden: ArrayLike | None = None,
     may_isolate: bool = False,
+    source: str | None = None,
 ) -> Pairs:
     """All pairs of the named nodes; or only the allowed ones; or all but the forbidden ones.
 
-    Both lists are rows of two node names or of two node numbers. Unless nodes may be isolated, each needs a pair.
+    Both lists are rows of two node names or of two node numbers (positions). Unless nodes may be isolated, each needs a
+    pair. `source` is what an error calls the list.
     """
     if allowed is not None and forbidden is not None:
         raise PairsError("pairs: allowed and forbidden contradict each other. Give one of them.")
     if allowed is not None:
-        pairs = Pairs.listed(len(names), _numbers(names, allowed, "allowed pairs"))
+        pairs = Pairs.listed(len(names), _numbers(names, allowed, source or "allowed pairs"))
     elif forbidden is not None:
-        pairs = Pairs.all_but(len(names), _numbers(names, forbidden, "forbidden pairs"))
+        pairs = Pairs.all_but(len(names), _numbers(names, forbidden, source or "forbidden pairs"))
     else:
         pairs = Pairs.all(len(names))
     isolated = pairs.isolated()
@@ -180,19 +182,40 @@ def chosen_pairs(
 def _numbers(names: Sequence[str], pairs: ArrayLike, source: str) -> np.ndarray:
     """Pairs of node names or numbers as an (n, 2) array of numbers."""
     table = np.asarray(pairs)
-    if table.dtype.kind not in "UO" or table.size == 0:
+    if table.size == 0:
+        raise PairsError(
+            f"{source}: expected at least one pair, got none. Leave the list out if there is no such pair."
+        )
+    if table.dtype.kind not in "UO":
+        _check_unambiguous(names, source)
         return table
     if table.ndim != 2 or table.shape[1] != 2:
         raise PairsError(f"{source}: expected two node names per row, got shape {table.shape}.")
     number = {name: k for k, name in enumerate(names)}
-    for line, pair in enumerate(table.tolist(), start=1):
-        for name in pair:
+    for line, (left, right) in enumerate(table.tolist(), start=1):
+        for name in (left, right):
             if name not in number:
                 raise PairsError(
                     f"{source}, pair {line}: expected the name of a node, got {name!r}. "
                     f"Nodes are {_shortened(names)}; correct the name or drop the pair."
                 )
+        if left == right:
+            raise PairsError(f"{source}, pair {line}: a node cannot be paired with itself ({left!r}). Drop the pair.")
     return np.array([[number[left], number[right]] for left, right in table.tolist()], dtype=np.int64)
+
+
+def _check_unambiguous(names: Sequence[str], source: str) -> None:
+    """Node numbers are positions; where names are other numbers, nobody can tell which was meant."""
+    if all(name.isdecimal() for name in names) and any(int(name) != node for node, name in enumerate(names)):
+        raise PairsError(
+            f"{source}: the nodes are called {_shortened(names)}, so that numbers could be names or positions. "
+            "Give names, as strings."
+        )
+
+
+def numbered(n_nodes: int) -> tuple[str, ...]:
+    """The names of nodes that have none: '0', '1', …"""
+    return tuple(str(node) for node in range(n_nodes))
 
 
 def condensed_index(n_nodes: int, rows: ArrayLike, cols: ArrayLike) -> np.ndarray:

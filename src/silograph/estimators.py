@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from os import PathLike
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -14,13 +15,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from silograph._types import Matrix, Vector
 from silograph.distances import costs_of_distances
-from silograph.edges import Pairs, chosen_pairs
-from silograph.errors import DegreeWarning, ParameterError
-from silograph.learning import Settings, SolverName, degree_missed, graph_of, learn, not_converged
+from silograph.edges import Pairs, chosen_pairs, numbered
+from silograph.errors import DegreeWarning, ParameterError, SignalError
+from silograph.learning import Settings, SolverName, degree_missed, graph_of, learn, not_converged, worth_telling
 from silograph.moments import Moments
-from silograph.signals.checks import check_finite
-from silograph.signals.frames import check_numbers, frame_names, is_frame
-from silograph.signals.source import numbered
+from silograph.signals.checks import NO_GUESS, check_finite
+from silograph.signals.frames import check_index, check_numbers, frame_names, is_frame
 
 
 class SmoothGraph(BaseEstimator):
@@ -33,7 +33,7 @@ class SmoothGraph(BaseEstimator):
     ----------
     degree : float, optional
         Mean number of neighbours to learn; α and β follow from it, and the graph does not depend on the data's units.
-        By default 5, or 3 up to 15 nodes.
+        By default 5, or 3 up to 15 nodes, but at most half of what is possible.
     alpha, beta : float, optional
         The model's own parameters, both or neither; not together with `degree`.
     standardize : bool
@@ -47,7 +47,7 @@ class SmoothGraph(BaseEstimator):
     metric : {"sqeuclidean", "precomputed"}
         With "precomputed", `fit` takes a symmetric matrix (nodes, nodes) of mean squared differences.
     allowed, forbidden : array-like of shape (n, 2), optional
-        Pairs of node names or numbers: the only ones that may be edges, or the ones that may not (known zeros).
+        Pairs of node names or positions: the only ones that may be edges, or the ones that may not (known zeros).
     neighbours : int, optional
         How many nearest neighbours per node to try first when nodes are many; the result stays exact. 0: never.
     max_iter : int, optional
@@ -121,6 +121,7 @@ class SmoothGraph(BaseEstimator):
         values, names = self._validated(X, reset=True)
         pairs = self._pairs(names)
         if self.metric == "precomputed":
+            check_index(X, names)
             if self.standardize:
                 raise ParameterError("standardize: precomputed distances cannot be standardised. Leave it False.")
             cost = costs_of_distances(values, pairs, names)
@@ -188,6 +189,10 @@ class SmoothGraph(BaseEstimator):
         return chosen_pairs(names, allowed=self.allowed, forbidden=self.forbidden, may_isolate=self.zeta > 0)
 
     def _validated(self, X: Any, *, reset: bool, least_samples: int = 2) -> tuple[Matrix, tuple[str, ...]]:
+        if isinstance(X, str | PathLike):
+            raise SignalError(f"X: expected a table, got the path {str(X)!r}. Read it first, for example with pandas.")
+        if np.ma.is_masked(X):
+            raise SignalError(f"X: expected no masked values. {NO_GUESS}")
         if is_frame(X):
             check_numbers(X)
         values: Matrix = validate_data(
@@ -217,7 +222,7 @@ class SmoothGraph(BaseEstimator):
         self.beta_ = learned.beta
         if not solution.converged:
             warnings.warn(not_converged(learned, settings), ConvergenceWarning, stacklevel=3)
-        if self.degree is not None and not learned.degree_reached:
+        if worth_telling(learned, settings):
             warnings.warn(degree_missed(learned), DegreeWarning, stacklevel=3)
         return self
 

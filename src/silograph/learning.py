@@ -106,7 +106,7 @@ def learn(cost: Vector, pairs: Pairs, settings: Settings, *, start: Vector | Non
     degree = default_degree(pairs) if settings.degree is None else settings.degree
     check_degree(degree, pairs)
     # The degree is found by the exact solver: it is the only one whose zeros are zeros
-    exact_settings = replace(settings, solver="newton", max_iter=None)
+    exact_settings = settings if settings.solver == "newton" else replace(settings, solver="newton", max_iter=None)
     tuned = tune(cost, pairs, degree, zeta=settings.zeta, solver=lambda p, y: _solve(p, y, exact_settings), start=start)
     solution = tuned.solution if settings.solver == "newton" else _solve(tuned.problem, None, settings)
     solution = _polished(tuned.problem, solution, settings)
@@ -138,12 +138,19 @@ def not_converged(learned: Learned, settings: Settings) -> str:
     )
 
 
+def worth_telling(learned: Learned, settings: Settings) -> bool:
+    """Whether a missed degree matters: one asked for always, the default one when it is far off."""
+    if learned.degree_reached or learned.degree_asked is None:
+        return False
+    return settings.degree is not None or not 2 / 3 <= learned.degree / learned.degree_asked <= 3 / 2
+
+
 def degree_missed(learned: Learned) -> str:
     """What to tell a user whose graph cannot have the degree asked for."""
     return (
-        f"A mean degree of {learned.degree_asked:g} cannot be had on these data, because edges come and go together "
-        f"(equal distances, duplicated or constant nodes); the nearest, {learned.degree:g}, was taken. "
-        "Ask for another degree, or give alpha and beta."
+        f"A mean degree of {learned.degree_asked:g} was not found; the nearest, {learned.degree:g}, was taken. "
+        "Equal distances (duplicated or constant nodes) make edges come and go together, and a very low degree or a "
+        "large zeta may be beyond the model. Ask for another degree, or give alpha and beta."
     )
 
 

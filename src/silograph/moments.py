@@ -13,18 +13,20 @@ import numpy as np
 
 from silograph._kernel import kernel
 from silograph._types import IntVector, Matrix, Vector
-from silograph.edges import Pairs
+from silograph.edges import Pairs, numbered
 from silograph.errors import SignalError
 
 CHUNK_BYTES = 2**26  # of a float64 copy of samples
 BLOCK_ROWS = 256  # nodes whose cross products with all others are formed at once
+LARGEST = 1e70  # magnitude; beyond, squares of squares overflow
+SMALLEST = 1e-70
 NOISE = 64 * np.finfo(np.float64).eps  # relative to the squares: below this a distance is rounding
 
 
 class Moments:
     """The moments of the samples seen so far; `update` with more, `+` with another silo's or file's."""
 
-    __slots__ = ("cross", "mean", "n_samples", "pairs", "squares")
+    __slots__ = ("cross", "mean", "n_samples", "pairs", "peak", "squares")
 
     def __init__(self, pairs: Pairs) -> None:
         self.pairs = pairs
@@ -32,6 +34,7 @@ class Moments:
         self.mean = np.zeros(pairs.n_nodes)
         self.squares = np.zeros(pairs.n_nodes)
         self.cross = np.zeros(pairs.size)
+        self.peak = np.zeros(pairs.n_nodes)  # the largest magnitude met at each node, the mean of its chunk taken off
 
     @classmethod
     def of(cls, signals: Matrix, pairs: Pairs | None = None) -> Moments:
@@ -54,16 +57,24 @@ class Moments:
         out = Moments(self.pairs)
         for part in (self, other):
             out._merge(part.n_samples, part.mean, part.squares)
+            out.peak = np.maximum(out.peak, part.peak)
             out.cross += part.cross
         return out
 
-    def costs(self, *, standardize: bool = False, names: Sequence[str] | None = None) -> Vector:
-        """z/N for each pair: the mean squared difference, or 2(1 − correlation) when each node is standardised."""
+    def costs(
+        self, *, standardize: bool = False, names: Sequence[str] | None = None, source: str = "signals"
+    ) -> Vector:
+        """z/N for each pair: the mean squared difference, or 2(1 − correlation) when each node is standardised.
+
+        `names` are the nodes', and `source` is what an error calls the table.
+        """
         if self.n_samples < 2:
-            raise SignalError(f"signals: expected at least 2 samples, got {self.n_samples}. Add samples.")
+            raise SignalError(f"{source}: expected at least 2 samples, got {self.n_samples}. Add samples.")
+        labels = numbered(self.pairs.n_nodes) if names is None else names
+        self._check_magnitudes(labels, source, each=standardize)
         if standardize:
             deviation = np.sqrt(self.squares)
-            self._check_not_constant(deviation, names)
+            self._check_not_constant(deviation, labels, source)
             cost = self.cross / self.pairs.products(deviation)
             np.subtract(1.0, cost, out=cost)
             cost[cost < NOISE] = 0.0
@@ -76,19 +87,34 @@ class Moments:
         cost += self.pairs.differences(self.mean) ** 2
         return cost
 
-    def _check_not_constant(self, deviation: Vector, names: Sequence[str] | None) -> None:
+    def _check_magnitudes(self, names: Sequence[str], source: str, *, each: bool) -> None:
+        large = np.flatnonzero(~(self.peak <= LARGEST))
+        varying = self.peak > 0
+        small = np.flatnonzero(varying & (self.peak < SMALLEST))
+        if large.size or (small.size and (each or small.size == varying.sum())):
+            node = (*large, *small)[0]
+            raise SignalError(
+                f"{source}, column {names[node]!r}: expected magnitudes between {SMALLEST:g} and {LARGEST:g}, got "
+                f"{self.peak[node]:g}. Express the signals in another unit."
+            )
+
+    def _check_not_constant(self, deviation: Vector, names: Sequence[str], source: str) -> None:
         constant = np.flatnonzero(deviation <= 1e-13 * np.sqrt(self.n_samples) * np.abs(self.mean))
         if constant.size:
-            first = constant[0] if names is None else repr(names[constant[0]])
+            listed = ", ".join(repr(names[node]) for node in constant[:20]) + (", …" if constant.size > 20 else "")
             raise SignalError(
-                f"signals: node {first}"
-                + (f" and {constant.size - 1} more are" if constant.size > 1 else " is")
-                + " constant and cannot be standardised. Drop the node, or learn without standardize."
+                f"{source}: what is constant cannot be standardised, and {constant.size} of the nodes are: {listed}. "
+                "Drop them, or learn without standardize."
             )
 
     def _update_chunk(self, chunk: Matrix) -> None:
-        mean = chunk.mean(axis=0)
-        chunk -= mean
+        with np.errstate(over="ignore", invalid="ignore"):  # refused by `costs`, which can name the node
+            mean = chunk.mean(axis=0)
+            chunk -= mean
+            self.peak = np.maximum(self.peak, np.abs(chunk).max(axis=0))
+            if not self.peak.max() <= LARGEST:
+                self.n_samples += chunk.shape[0]
+                return
         self._merge(chunk.shape[0], mean, np.einsum("ij,ij->j", chunk, chunk))
         if self.pairs.listed_rows is None or self.pairs.listed_cols is None:
             for start in range(0, self.pairs.n_nodes, BLOCK_ROWS):

@@ -30,6 +30,7 @@ class Input:
     sha256: str
     n_samples: int | None  # None: precomputed distances
     n_nodes: int
+    row_counter: str | None  # a node whose signal counts the rows: perhaps an index, and no node
 
 
 def run_record(

@@ -35,6 +35,8 @@ TWO_ROWS = [[1.0, 2.0, 3.0], [4.0, 5.5, 6.0]]
         ("trailing.csv", "a,b,c,\n1,2,3,\n4,5.5,6,\n", "abc"),
         ("row_labels.csv", ",a,b,c\nx1,1,2,3\nx2,4,5.5,6\n", "abc"),
         ("pandas_default.csv", ",0,1,2\n0,1,2,3\n1,4,5.5,6\n", "012"),
+        ("r_write_table.csv", '"a","b","c"\n"x1",1,2,3\n"x2",4,5.5,6\n', "abc"),
+        ("commented.csv", "# scanner 3\n# 2014\na,b,c\n1,2,3\n4,5.5,6\n", "abc"),
         ("exponents.csv", "a,b,c\n1e0,0.2e1,+3\n4,5.5,60e-1\n", "abc"),
         ("afni.1D", "# a comment of some words\n 1  2 3\n# another\n4 5.5\t6\n", "012"),
         ("pcp.1D", "#a\t#b\t#c\n1\t2\t3\n4\t5.5\t6\n", "abc"),
@@ -53,6 +55,20 @@ def test_a_column_that_is_not_a_node_can_be_dropped(tmp_path):
         open_signals(path, drop=["day"])
 
 
+def test_numbers_may_be_names_when_the_rows_below_have_fractions(tmp_path):
+    atlas = written(tmp_path, "atlas.csv", "2001,2002,2101\n1.5,2.5,0.25\n0.5,1.5,2\n")
+    assert read(atlas) == (("2001", "2002", "2101"), [[1.5, 2.5, 0.25], [0.5, 1.5, 2]])
+    assert read(atlas, header=False)[0] == ("0", "1", "2")
+    counts = written(tmp_path, "counts.csv", "3,1,2\n1,2,3\n5,6,7\n")
+    assert len(read(counts)[1]) == 3
+    assert read(counts, header=True) == (("3", "1", "2"), [[1, 2, 3], [5, 6, 7]])
+
+
+def test_a_key_is_for_npz_files_only(tmp_path):
+    with pytest.raises(SignalError, match=r"chooses an array of an \.npz file"):
+        open_signals(written(tmp_path, "t.csv", "a,b\n1,2\n3,4\n"), key="X")
+
+
 def test_names_may_hold_delimiters_and_other_alphabets(tmp_path):
     path = written(tmp_path, "t.csv", '"gyrus, left","Großhirn"\n1,2\n3,4\n')
     assert read(path)[0] == ("gyrus, left", "Großhirn")
@@ -62,7 +78,7 @@ def test_names_may_hold_delimiters_and_other_alphabets(tmp_path):
     ("name", "content", "message"),
     [
         ("empty.csv", "", "empty.csv: the file is empty"),
-        ("blank.csv", "\n \n", "blank lines only"),
+        ("blank.csv", "\n \n", "blank lines or comments only"),
         ("header.csv", "a,b\n", "at least 2 samples .rows., got 0"),
         ("one_sample.csv", "a,b\n1,2\n", "at least 2 samples .rows., got 1"),
         ("one_node.csv", "a\n1\n2\n", "at least 2 nodes .columns., got 1"),
@@ -75,7 +91,8 @@ def test_names_may_hold_delimiters_and_other_alphabets(tmp_path):
         ("unnamed.csv", "a,,c\n1,2,3\n4,5,6\n", "column 2: expected a node name"),
         ("short.csv", "a,b,c\n1,2,3\n4,5\n", "short.csv, row 3: expected 3 values, got 2"),
         ("long.csv", "a,b,c\n1,2,3\n4,5,6,7\n", "long.csv, row 3: expected 3 values, got 4"),
-        ("long_first.csv", "a,b\n1,2,3\n4,5\n", "row 2: expected 2 values, got 3"),
+        ("long_first.csv", "a,b\n1,2,3\n4,5\n", "row 3: expected 3 values, got 2"),
+        ("break.csv", '"a\nx",b\n1,2\n3,4\n', "without line breaks"),
         ("longer_first.csv", "a,b\n1,2,3,4\n4,5\n", "row 2: expected 2 values, got 4"),
         ("after_blanks.csv", "\na,b\n\n1,2\n3,x\n", "row 5, column 'b'"),
         ("underscore.csv", "a,b\n1,2\n3,1_000\n", "got '1_000'"),

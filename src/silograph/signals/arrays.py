@@ -11,18 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from silograph._types import Matrix
+from silograph.edges import numbered
 from silograph.errors import SignalError
-from silograph.signals.source import Source, kept_columns, numbered, rows_per_chunk
+from silograph.signals.source import Source, kept_columns, refuse_key, rows_per_chunk
 
 
-def open_npy(path: Path, *, drop: Sequence[str], key: str | None) -> Source:
+def open_npy(path: Path, *, drop: Sequence[str], key: str | None, header: bool | None) -> Source:
     """An array (samples, nodes); its nodes are numbered."""
-    del key
+    refuse_key(path, key)
+    del header
     return _source(_load(path, mmap_mode="r"), None, drop, path.name)
 
 
-def open_npz(path: Path, *, drop: Sequence[str], key: str | None) -> Source:
+def open_npz(path: Path, *, drop: Sequence[str], key: str | None, header: bool | None) -> Source:
     """The array `key`, or 'X', or the only matrix of numbers; 'names', where there is one, names the nodes."""
+    del header
     archive = _load(path)
     if key is None:
         matrices = [name for name in archive.files if archive[name].ndim == 2 and archive[name].dtype.kind in "fiu"]
@@ -30,7 +33,7 @@ def open_npz(path: Path, *, drop: Sequence[str], key: str | None) -> Source:
     if key is None or key not in archive.files:
         raise SignalError(
             f"{path.name}: expected an array {'X' if key is None else key!r} of signals, "
-            f"got {', '.join(repr(name) for name in archive.files) or 'none'}. Say which one with key."
+            f"got {', '.join(repr(name) for name in archive.files) or 'none'}. Say which one with key (--key)."
         )
     names = archive["names"] if "names" in archive.files else None
     return _source(archive[key], names, drop, f"{path.name}, array {key!r}")
@@ -49,7 +52,7 @@ def _source(values: NDArray[Any], names: NDArray[Any] | None, drop: Sequence[str
     if values.ndim != 2 or values.dtype.kind not in "fiu":
         raise SignalError(
             f"{source}: expected a matrix (samples, nodes) of numbers, got shape {values.shape} of {values.dtype}. "
-            "Store one table per file."
+            "Give one matrix, rows being samples."
         )
     labels = numbered(values.shape[1]) if names is None else tuple(str(name) for name in np.ravel(names))
     if len(labels) != values.shape[1]:

@@ -22,6 +22,13 @@ def frame_names(frame: Any) -> tuple[str, ...]:
     return names
 
 
+def check_index(frame: Any, names: tuple[str, ...]) -> None:
+    """A square table whose rows are named like its columns must have both in the same order."""
+    rows = tuple(str(name) for name in frame.index) if hasattr(frame, "index") and is_frame(frame) else names
+    if rows != names and set(rows) == set(names):
+        raise SignalError("distances: expected rows and columns in the same order. Reorder the rows like the columns.")
+
+
 def check_numbers(frame: Any) -> None:
     """Raise for the first column that holds something else than numbers."""
     for position, name in enumerate(frame_names(frame)):
@@ -32,6 +39,7 @@ def check_numbers(frame: Any) -> None:
             try:
                 float(value)
             except (TypeError, ValueError):
+                cure = NO_GUESS if row > 1 else f"If {name!r} is not a node, drop the column."
                 raise SignalError(
-                    f"signals, row {row}, column {name!r}: expected a finite number, got {value!r}.\n{NO_GUESS}"
+                    f"signals, row {row}, column {name!r}: expected a finite number, got {value!r}.\n{cure}"
                 ) from None

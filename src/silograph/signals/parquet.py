@@ -10,12 +10,13 @@ import numpy as np
 from silograph._extras import required
 from silograph._types import Matrix
 from silograph.errors import SignalError
-from silograph.signals.source import Source, kept_columns, rows_per_chunk
+from silograph.signals.source import Source, kept_columns, refuse_key, rows_per_chunk
 
 
-def open_parquet(path: Path, *, drop: Sequence[str], key: str | None) -> Source:
+def open_parquet(path: Path, *, drop: Sequence[str], key: str | None, header: bool | None) -> Source:
     """A table whose columns are nodes; an index that pandas stored beside them is left out."""
-    del key
+    refuse_key(path, key)
+    del header
     parquet = required("pyarrow.parquet", extra="parquet", purpose="to read Parquet files")
     arrow = required("pyarrow", extra="parquet", purpose="to read Parquet files")
     try:
@@ -29,7 +30,8 @@ def open_parquet(path: Path, *, drop: Sequence[str], key: str | None) -> Source:
         kind = schema.field(name).type
         if not (arrow.types.is_integer(kind) or arrow.types.is_floating(kind)):
             raise SignalError(
-                f"{path.name}, column {name!r}: expected numbers, got {kind}. Drop the column, or convert it."
+                f"{path.name}, column {name!r}: expected numbers, got {kind}. "
+                "Drop the column (drop=, or --drop), or convert it."
             )
     total = max(1, file.metadata.num_rows)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from silograph._types import Matrix
 from silograph.errors import SignalError
@@ -33,6 +34,7 @@ def kept_columns(names: Sequence[str], drop: Sequence[str], *, source: str) -> l
     return [column for column, name in enumerate(names) if name not in drop]
 
 
-def numbered(n_nodes: int) -> tuple[str, ...]:
-    """The names of nodes that have none: '0', '1', …"""
-    return tuple(str(node) for node in range(n_nodes))
+def refuse_key(path: Path, key: str | None) -> None:
+    """Only an .npz file has arrays to choose from."""
+    if key is not None:
+        raise SignalError(f"{path.name}: a key ({key!r}) chooses an array of an .npz file. Leave it out.")

@@ -47,7 +47,9 @@ class Signals:
         check_table(n_samples, self.n_nodes, source=self.path.name)
 
 
-def open_signals(path: str | Path, *, drop: Sequence[str] = (), key: str | None = None) -> Signals:
+def open_signals(
+    path: str | Path, *, drop: Sequence[str] = (), key: str | None = None, header: bool | None = None
+) -> Signals:
     """Open a table of signals: CSV, TSV, AFNI/PCP .1D, .npy, .npz or Parquet; rows are samples, columns are nodes.
 
     Parameters
@@ -58,6 +60,8 @@ def open_signals(path: str | Path, *, drop: Sequence[str] = (), key: str | None 
         Names of columns that are not nodes, such as a time stamp.
     key : str, optional
         Which array of an .npz file holds the signals (default: 'X', or the only matrix).
+    header : bool, optional
+        Whether the first row of a CSV or TSV file names the nodes (default: found out from the row).
     """
     path = Path(path)
     if path.is_dir():
@@ -68,12 +72,12 @@ def open_signals(path: str | Path, *, drop: Sequence[str] = (), key: str | None 
     if reader is None:
         raise SignalError(
             f"{path.name}: expected one of {', '.join(SUFFIXES)}, got {path.suffix or 'no suffix'!r}. "
-            "Convert the table, or rename the file after its format."
+            "Unpack or convert it first."
         )
     try:
         if path.stat().st_size == 0:
             raise SignalError(f"{path.name}: the file is empty. Check how it was written.")
-        source = reader(path, drop=tuple(drop), key=key)
+        source = reader(path, drop=tuple(drop), key=key, header=header)
     except PermissionError as error:
         raise SignalError(f"{path}: the file cannot be read ({error.strerror}). Check its permissions.") from error
     check_names(source.names, source=path.name)

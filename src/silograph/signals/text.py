@@ -16,8 +16,9 @@ import numpy as np
 
 from silograph._extras import required
 from silograph._types import Matrix
+from silograph.edges import numbered
 from silograph.errors import SignalError
-from silograph.signals.source import Source, kept_columns, numbered, rows_per_chunk
+from silograph.signals.source import Source, kept_columns, refuse_key, rows_per_chunk
 from silograph.signals.text_errors import explain
 
 
@@ -35,21 +36,23 @@ class Layout:
     comment: str | None = None
 
 
-def open_delimited(path: Path, *, drop: Sequence[str], key: str | None) -> Source:
-    """A CSV or TSV file, with a header of node names or without.
+def open_delimited(path: Path, *, drop: Sequence[str], key: str | None, header: bool | None) -> Source:
+    """A CSV or TSV file, with a header of node names or without; lines that start with '#' may come first.
 
     The delimiter of a .csv file is a comma, a semicolon or a tab, whichever its first line has most of; with semicolons
     the decimal sign may be a comma. A first column without a name holds row labels and is left out.
     """
-    del key
+    refuse_key(path, key)
     first, rest, first_line = _beginning(path)
     delimiter = "\t" if path.suffix.lower() == ".tsv" else max(",;\t", key=first.count)
-    head = _cells(first, delimiter)
+    head, body = _cells(first, delimiter, path), _cells(rest.lstrip().partition("\n")[0], delimiter, path)
     # Where commas are free to be decimal signs, they are unless a point is seen
     decimal = "," if delimiter == ";" and "." not in rest else "."
-    header = is_header(head, decimal)
-    labels = tuple(head) if header else numbered(len(head))
-    unnamed = header and len(head) > 1 and not head[0]
+    named = is_header(head, body, decimal) if header is None else header
+    if named and len(body) == len(head) + 1:  # R's write.table leaves the labels' column out of the header
+        head = ["", *head]
+    labels = tuple(head) if named else numbered(len(head))
+    unnamed = named and len(head) > 1 and not head[0]
     keep = [column for column in kept_columns(labels, drop, source=path.name) if not (unnamed and column == 0)]
     return _source(
         Layout(
@@ -57,16 +60,17 @@ def open_delimited(path: Path, *, drop: Sequence[str], key: str | None) -> Sourc
             names=tuple(labels[column] for column in keep),
             keep=tuple(keep),
             n_columns=len(head),
-            first_line=first_line + header,
+            first_line=first_line + named,
             delimiter=delimiter,
             decimal=decimal,
         )
     )
 
 
-def open_1d(path: Path, *, drop: Sequence[str], key: str | None) -> Source:
+def open_1d(path: Path, *, drop: Sequence[str], key: str | None, header: bool | None) -> Source:
     """An AFNI .1D file: white space between numbers, '#' before comments; '#2001 #2002 …' (PCP) names the nodes."""
-    del key
+    refuse_key(path, key)
+    del header  # names come after '#', so that there is nothing to tell apart
     labels: tuple[str, ...] = ()
     with _opened(path) as file:
         for line in file:
@@ -94,12 +98,19 @@ def open_1d(path: Path, *, drop: Sequence[str], key: str | None) -> Source:
     )
 
 
-def is_header(cells: Sequence[str], decimal: str = ".") -> bool:
-    """Whether a first row holds names: a word among the cells, or the bare column numbers 0, 1, 2, … of pandas."""
-    if any(cell and not _is_number(cell, decimal) for cell in cells):
+def is_header(head: Sequence[str], body: Sequence[str] = (), decimal: str = ".") -> bool:
+    """Whether a first row holds names.
+
+    It does when there is a word in it; when it is 0, 1, 2, …, as pandas numbers columns; and when its cells are
+    different whole numbers, as those of an atlas, while the row below is mostly fractions.
+    """
+    if any(cell and not _is_number(cell, decimal) for cell in head):
         return True
-    rest = cells[1:] if cells and not cells[0] else cells
-    return len(rest) > 2 and list(rest) == [str(column) for column in range(len(rest))]
+    rest = list(head[1:] if head and not head[0] else head)
+    if len(rest) > 2 and rest == [str(column) for column in range(len(rest))]:
+        return True
+    labels = all(cell.isdecimal() for cell in rest) and len(set(rest)) == len(rest) > 1
+    return labels and sum(decimal in cell for cell in body) > len(body) / 2
 
 
 def _source(layout: Layout) -> Source:
@@ -156,11 +167,11 @@ def _beginning(path: Path) -> tuple[str, str, int]:
     try:
         with _opened(path) as file:
             for number, line in enumerate(file, start=1):
-                if line.strip():
+                if line.strip() and not line.startswith("#"):
                     return line, file.read(2**16), number
     except UnicodeDecodeError as error:
         raise SignalError(f"{path.name}: expected UTF-8 text, got {error.reason}. Save the table as UTF-8.") from error
-    raise SignalError(f"{path.name}: the file has blank lines only. Check how it was written.")
+    raise SignalError(f"{path.name}: the file has blank lines or comments only. Check how it was written.")
 
 
 def _opened(path: Path) -> Any:
@@ -173,7 +184,9 @@ def _opened(path: Path) -> Any:
     return path.open(encoding="utf-8-sig", newline="")
 
 
-def _cells(line: str, delimiter: str) -> list[str]:
+def _cells(line: str, delimiter: str, path: Path) -> list[str]:
+    if line.count('"') % 2:
+        raise SignalError(f"{path.name}: expected node names without line breaks. Rename the columns.")
     cells = [cell.strip() for cell in next(csv.reader([line.rstrip("\r\n")], delimiter=delimiter), [])]
     return cells[:-1] if len(cells) > 1 and not cells[-1] else cells  # a delimiter at the end of the line
 

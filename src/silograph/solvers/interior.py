@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from silograph._kernel import kernel
 from silograph._types import IntVector, Matrix, Vector
@@ -59,7 +59,10 @@ def solve(problem: LocalProblem, *, start: Vector, tol: float = 1e-8, max_iter: 
     iterate = _first_iterate(problem, start)
     best = _certified(problem, iterate, 0, tol)
     for n_iter in range(1, max_iter + 1):
-        iterate = _step(problem, iterate)
+        with np.errstate(all="ignore"):  # what rounding spoils ends the loop, and the best point before it counts
+            iterate = _step(problem, iterate)
+        if not all(np.isfinite(part).all() for part in (iterate.w, iterate.slack, iterate.y, iterate.degrees)):
+            break
         solution = _certified(problem, iterate, n_iter, tol)
         if solution.relative_gap < best.relative_gap:
             best = solution
@@ -85,7 +88,7 @@ def _step(problem: LocalProblem, at: _Iterate) -> _Iterate:
     matrix *= scaling[:, None]
     matrix *= scaling
     matrix[np.diag_indices_from(matrix)] += RIDGE
-    factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+    factor = _factor(matrix)
 
     dual_residual = problem.cost + problem.quadratic * at.w - problem.pairs.sums(at.y) - at.slack
     degree_residual = problem.pairs.degrees(at.w) + problem.zeta - at.degrees
@@ -100,14 +103,25 @@ def _step(problem: LocalProblem, at: _Iterate) -> _Iterate:
         return _Iterate(dw, slack, dy, problem.pairs.degrees(dw) + degree_residual)
 
     product = at.w * at.slack
-    mu = float(product.mean())
+    mu = product.mean()
     alpha = np.full(problem.n_nodes, problem.alpha)
     predictor = direction(np.zeros_like(product), alpha)
     tried = at.moved(at.room(predictor), predictor)
-    centring = (float((tried.w * tried.slack).mean()) / mu) ** 3
+    centring = ((tried.w * tried.slack).mean() / mu) ** 3
     pair_target = np.maximum(centring * mu - predictor.w * predictor.slack, 0.1 * centring * mu)
     corrector = direction(pair_target, np.maximum(alpha - predictor.degrees * predictor.y, 0.1 * alpha))
     return at.moved(at.room(corrector), corrector)
+
+
+def _factor(matrix: Matrix) -> tuple[Matrix, bool]:
+    """The Cholesky factor; where rounding made the matrix indefinite, that of one with a larger diagonal."""
+    for _ in range(12):
+        try:
+            factor: tuple[Matrix, bool] = cho_factor(matrix, lower=True, check_finite=False)
+            return factor
+        except LinAlgError:
+            matrix[np.diag_indices_from(matrix)] *= 1 + 1e-10
+    return np.full_like(matrix, np.nan), True
 
 
 def _certified(problem: LocalProblem, at: _Iterate, n_iter: int, tol: float) -> Solution:
