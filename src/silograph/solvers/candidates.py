@@ -40,7 +40,8 @@ def solve(
         start = partial.y
         gap = gap_at(problem, start)
         if gap <= tol * problem.scale(partial.primal):
-            return certified(problem, weights_at(problem, start), start, gap=gap, n_iter=n_iter, tol=tol)
+            w = weights_at(problem, start)
+            return certified(problem, w, start, primal=problem.value(w), gap=gap, n_iter=n_iter, tol=tol)
         missed = candidates.union(*active_pairs(problem, start))
         if missed.size == candidates.size:  # nothing was left out: it is the partial problem that is not solved
             return None

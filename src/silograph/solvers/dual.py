@@ -14,12 +14,13 @@ from silograph.edges import Pairs
 from silograph.problem import LocalProblem
 
 BLOCK = 64  # pairs looked at together
+NO_PAIRS = np.empty(0, np.int32)
 
 
 def index_of(pairs: Pairs) -> tuple[bool, IntVector, IntVector]:
     """The pairs as the kernels take them."""
     if pairs.listed_rows is None or pairs.listed_cols is None:
-        return True, np.empty(0, np.int32), np.empty(0, np.int32)
+        return True, NO_PAIRS, NO_PAIRS
     return False, pairs.listed_rows, pairs.listed_cols
 
 

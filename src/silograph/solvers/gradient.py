@@ -94,4 +94,4 @@ def _certified(problem: LocalProblem, w: Vector, n_iter: int, tol: float) -> Sol
     feasible = bool((problem.pairs.degrees(w) + problem.zeta).min() > 0)
     y = problem.multipliers(w) if feasible else np.ones(problem.n_nodes)
     gap = problem.gap(w, y) if feasible else np.inf
-    return certified(problem, w, y, gap=gap, n_iter=n_iter, tol=tol)
+    return certified(problem, w, y, primal=problem.value(w), gap=gap, n_iter=n_iter, tol=tol)

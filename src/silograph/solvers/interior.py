@@ -128,7 +128,7 @@ def _certified(problem: LocalProblem, at: _Iterate, n_iter: int, tol: float) -> 
     """The iterate with the pairs on their way to zero set there, which the central path itself never does."""
     reach = problem.pairs.sums(at.y)
     w = np.where(at.w * reach**2 > problem.alpha * at.slack, at.w, 0.0)
-    return certified(problem, w, at.y, gap=problem.gap(w, at.y), n_iter=n_iter, tol=tol)
+    return certified(problem, w, at.y, primal=problem.value(w), gap=problem.gap(w, at.y), n_iter=n_iter, tol=tol)
 
 
 def _weighted_signless_laplacian(problem: LocalProblem, theta: Vector) -> Matrix:

@@ -35,27 +35,23 @@ def solve(problem: LocalProblem, *, start: Vector | None = None, tol: float = 1e
 
     `start` are the multipliers of a similar problem (a warm start); they are not altered.
     """
+    index = index_of(problem.pairs)
     y = default_start(problem) if start is None else start.copy()
-    y, gap, n_iter = _minimise(
-        *index_of(problem.pairs), problem.cost, problem.quadratic, problem.alpha, problem.zeta, y, tol, max_iter
+    y, primal, gap, n_iter = _minimise(
+        *index, problem.cost, problem.quadratic, problem.alpha, problem.zeta, y, tol, max_iter
     )
     w = weights_at(problem, y)
-    if not np.isfinite(gap):
-        w = _with_an_edge_everywhere(problem, w, y)
-        gap = problem.gap(w, y)
-    return certified(problem, w, y, gap=gap, n_iter=n_iter, tol=tol)
+    if gap < np.inf:
+        return certified(problem, w, y, primal=primal, gap=gap, n_iter=n_iter, tol=tol)
+    w = _with_an_edge_everywhere(problem, w, y)
+    return certified(problem, w, y, primal=problem.value(w), gap=problem.gap(w, y), n_iter=n_iter, tol=tol)
 
 
 def default_start(problem: LocalProblem) -> Vector:
     """The multipliers of a node whose three cheapest pairs cost alike, taken for each node alone."""
-    cheapest = cheapest_cost(problem.pairs, problem.cost)
-    if problem.zeta > 0:  # no multiplier of the optimum is larger, as degrees are not negative
-        cheapest = np.minimum(cheapest, 4 * problem.alpha / problem.zeta)
-    bulk = 8 * problem.alpha * problem.quadratic / 3
-    root = np.sqrt(cheapest**2 + bulk)
-    # (m + √(m² + b))/4, written so that a very negative m does not cancel
-    y = np.where(cheapest > 0, cheapest + root, bulk / (root - np.minimum(cheapest, 0.0))) / 4
-    return np.minimum(y, problem.alpha / problem.zeta) if problem.zeta > 0 else y
+    y = cheapest_cost(problem.pairs, problem.cost)
+    _turn_into_multipliers(y, problem.alpha, problem.quadratic, problem.zeta)
+    return y
 
 
 def _with_an_edge_everywhere(problem: LocalProblem, w: Vector, y: Vector) -> Vector:
@@ -64,6 +60,18 @@ def _with_an_edge_everywhere(problem: LocalProblem, w: Vector, y: Vector) -> Vec
     _, where = cheapest_pair(problem.pairs, problem.cost)
     w[where[bare]] = np.maximum(w[where[bare]], problem.alpha / y[bare])
     return w
+
+
+@kernel
+def _turn_into_multipliers(cheapest: Vector, alpha: float, quadratic: float, zeta: float) -> None:
+    bulk = 8 * alpha * quadratic / 3
+    for v in range(cheapest.size):
+        cost = cheapest[v]
+        root = np.sqrt(cost * cost + bulk)
+        # (m + √(m² + b))/4, written so that a very negative m does not cancel
+        y = (cost + root if cost > 0 else bulk / (root - cost)) / 4
+        # With ζ > 0 no multiplier of the optimum is larger than α/ζ, as degrees are not negative
+        cheapest[v] = min(y, alpha / zeta) if zeta > 0 else y
 
 
 @kernel
@@ -78,8 +86,8 @@ def _minimise(
     y: Vector,
     tol: float,
     max_iter: int,
-) -> tuple[Vector, float, int]:
-    """The multipliers reached, the duality gap there, and the number of steps."""
+) -> tuple[Vector, float, float, int]:
+    """The multipliers reached, primal and duality gap there, and the number of steps."""
     n = y.size
     sums, gradient = np.empty(n), np.empty(n)
     trial, trial_gradient = np.empty(n), np.empty(n)
@@ -125,7 +133,7 @@ def _minimise(
         n_iter += 1
         if relative > tol:
             left, right = list_active(all_pairs, rows, cols, cost, y, n_active)
-    return y, gap, n_iter
+    return y, gap - value + alpha * n * (1 - np.log(alpha)), gap, n_iter
 
 
 @kernel

@@ -21,10 +21,11 @@ class Solution:
     converged: bool
 
 
-def certified(problem: LocalProblem, w: Vector, y: Vector, *, gap: float, n_iter: int, tol: float) -> Solution:
-    """The solution (w, y) with its gap, judged against `tol`."""
-    primal = problem.value(w)
-    relative = gap / problem.scale(primal) if np.isfinite(gap) else np.inf
+def certified(
+    problem: LocalProblem, w: Vector, y: Vector, *, primal: float, gap: float, n_iter: int, tol: float
+) -> Solution:
+    """The solution (w, y) with its value and gap, judged against `tol`."""
+    relative = gap / problem.scale(primal) if gap < np.inf else np.inf
     return Solution(
         w=w, y=y, primal=primal, gap=gap, relative_gap=relative, n_iter=n_iter, converged=bool(relative <= tol)
     )
