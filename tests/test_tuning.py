@@ -7,6 +7,7 @@ from problems import costs
 from silograph.edges import Pairs
 from silograph.errors import ParameterError
 from silograph.learning import Settings, learn
+from silograph.moments import Moments
 from silograph.tuning import default_degree, first_theta
 
 
@@ -87,3 +88,27 @@ def test_more_neighbours_need_a_smaller_theta(rng):
 def test_an_impossible_degree_is_refused(degree, message):
     with pytest.raises(ParameterError, match=message):
         learn(np.ones(45), Pairs.all(10), Settings(degree=degree))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_one_node_far_from_all_others_does_not_mislead_the_search(seed):
+    X = np.random.default_rng(seed).normal(size=(60, 60))
+    X[:, 0] += 1e4
+    learned = learn(Moments.of(X).costs(), Pairs.all(60), Settings(degree=2))
+    assert learned.degree == pytest.approx(2, rel=0.02)
+
+
+@pytest.mark.parametrize("seed", range(4, 12))
+def test_a_plateau_of_the_degree_does_not_end_the_search(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(60, 6))[:, rng.integers(0, 6, 60)] + 0.1 * rng.normal(size=(60, 60))
+    learned = learn(Moments.of(X).costs(), Pairs.all(60), Settings(degree=10))
+    assert learned.degree == pytest.approx(10, rel=0.02)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_degree_reported_is_that_of_the_graph_returned(seed):
+    X = np.linspace(0, 1, 73) + 1e-6 * np.random.default_rng(seed).normal(size=(20, 73))
+    learned = learn(Moments.of(X).costs(), Pairs.all(73), Settings(degree=3))
+    assert learned.degree == 2 * np.count_nonzero(learned.solution.w) / 73
+    assert learned.degree_reached == (abs(learned.degree - 3) <= max(0.02 * 3, 1.001 / 73))

@@ -9,6 +9,7 @@ import numpy as np
 from silograph._types import Matrix, Vector
 from silograph.edges import Pairs
 from silograph.errors import SignalError
+from silograph.moments import LARGEST, SMALLEST
 
 NOT_SIMILAR = "Give squared distances, not similarities or correlations."
 SYMMETRY = 1e-10  # relative to the largest entry; what two ways of rounding may differ by
@@ -26,7 +27,12 @@ def costs_of_distances(distances: Matrix, pairs: Pairs, names: Sequence[str], *,
             f"{source}, row {i + 1}, column {names[j]!r}: expected a distance ≥ 0, got {distances[i, j]:g}. "
             f"{NOT_SIMILAR}"
         )
-    largest = distances.max()
+    largest = float(distances.max())
+    if largest > 0 and not SMALLEST**2 <= largest <= LARGEST**2:
+        raise SignalError(
+            f"{source}: expected distances between {SMALLEST**2:g} and {LARGEST**2:g}, got {largest:g}. "
+            "Use another unit."
+        )
     skew = np.argwhere(np.abs(distances - distances.T) > SYMMETRY * largest)
     if skew.size:
         i, j = skew[0]

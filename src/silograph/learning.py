@@ -107,9 +107,16 @@ def learn(cost: Vector, pairs: Pairs, settings: Settings, *, start: Vector | Non
     check_degree(degree, pairs)
     # The degree is found by the exact solver: it is the only one whose zeros are zeros
     exact_settings = settings if settings.solver == "newton" else replace(settings, solver="newton", max_iter=None)
-    tuned = tune(cost, pairs, degree, zeta=settings.zeta, solver=lambda p, y: _solve(p, y, exact_settings), start=start)
+    tuned = tune(
+        cost,
+        pairs,
+        degree,
+        zeta=settings.zeta,
+        # Polished at once: edges are counted, and at the tolerance alone some are neither present nor absent
+        solver=lambda problem, y: _polished(problem, _solve(problem, y, exact_settings), exact_settings),
+        start=start,
+    )
     solution = tuned.solution if settings.solver == "newton" else _solve(tuned.problem, None, settings)
-    solution = _polished(tuned.problem, solution, settings)
     return Learned(
         problem=tuned.problem,
         solution=solution,

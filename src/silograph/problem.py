@@ -22,6 +22,8 @@ from silograph._types import Vector
 from silograph.edges import Pairs
 from silograph.errors import PairsError, ParameterError
 
+SERIES = 1e-3  # how near to 1 a ratio must be for its logarithm to be taken as a series
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LocalProblem:
@@ -79,23 +81,38 @@ class LocalProblem:
 
     def gap(self, w: Vector, y: Vector) -> float:
         """Primal at w ≥ 0 minus dual at y > 0, free of cancellation; infinite where w is not feasible."""
-        slack = self.pairs.sums(y) - self.cost
+        slack, error = self._slack(y)
         edges = np.where(
-            slack > 0,
-            0.5 * self.quadratic * (w - slack / self.quadratic) ** 2,
-            0.5 * self.quadratic * w**2 - slack * w,
+            slack + error > 0,
+            (self.quadratic * w - slack - error) ** 2 / (2 * self.quadratic),
+            0.5 * self.quadratic * w**2 - (slack + error) * w,
         )
         return float(edges.sum()) + self.node_gap(self.pairs.degrees(w), y)
 
+    def _slack(self, y: Vector) -> tuple[Vector, Vector]:
+        """y_i + y_j − c_e as a rounded number and what the rounding lost (Knuth's two-sum, twice).
+
+        Where costs are 1e13 times √(αq), what is lost is larger than the weight itself.
+        """
+        left, right = y[self.pairs.rows], y[self.pairs.cols]
+        total, lost = _two_sum(left, right)
+        slack, lost_again = _two_sum(total, -self.cost)
+        return slack, lost + lost_again
+
     def node_gap(self, degrees: Vector, y: Vector) -> float:
-        """The gap at w(y), given its degrees S w(y)."""
+        """The gap at w(y), given its degrees S w(y) and apart from the rounding of w(y)."""
         excess = (degrees + self.zeta) * y / self.alpha - 1.0
         if excess.min() <= -1.0:
             return np.inf
         # r − 1 − log r loses all digits near r = 1, where it is (r − 1)²/2 − (r − 1)³/3 + …
-        near = np.abs(excess) < 1e-3
-        series = excess**2 * (0.5 - excess * (1 / 3 - excess * (0.25 - excess * (0.2 - excess / 6))))
-        return float(self.alpha * np.where(near, series, excess - np.log1p(excess)).sum())
+        small = np.clip(excess, -SERIES, SERIES)
+        series = small**2 * (0.5 - small * (1 / 3 - small * (0.25 - small * (0.2 - small / 6))))
+        return float(self.alpha * np.where(np.abs(excess) < SERIES, series, excess - np.log1p(excess)).sum())
+
+    def rounding(self, y: Vector) -> float:
+        """A bound on what the rounding of w(y) adds to the gap there: each slack is off by at most 4ε·max y."""
+        slack = 4 * np.finfo(np.float64).eps * float(y.max())
+        return self.pairs.size * slack**2 / (2 * self.quadratic)
 
     def scale(self, primal: float) -> float:
         """What a gap is measured against: |primal|, but never less than a millionth of αd.
@@ -108,6 +125,13 @@ class LocalProblem:
     def restricted(self, pairs: Pairs, cost: Vector) -> LocalProblem:
         """The same problem on fewer pairs."""
         return replace(self, pairs=pairs, cost=cost)
+
+
+def _two_sum(a: Vector, b: Vector) -> tuple[Vector, Vector]:
+    """The rounded sum, and the error of it, exactly."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
 
 
 def _check_positive(name: str, value: float) -> None:

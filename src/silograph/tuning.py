@@ -146,7 +146,7 @@ class _DegreeSearch:
     def advance(self, excess: float) -> bool:
         """Take note of the excess at the present log θ and move on; False when there is nowhere left to look."""
         # A wide stride changed nothing: no θ will
-        stuck = self._last > 1.0 and excess in (self._low or self._high or ())
+        stuck = self._last > 3.0 and excess in (self._low or self._high or ())
         if excess > 0:
             self._low = (self.log_theta, excess)
         else:

@@ -150,3 +150,50 @@ def test_forbidden_pairs_cost_more_and_stay_zero(rng):
 def test_two_nodes_have_the_solution_of_a_quadratic_equation():
     local = problem(np.array([3.0]), alpha=2.0, beta=0.25)  # 3 + w − 2·2/w = 0
     assert exact.solve(local, tol=1e-14).w == pytest.approx([1.0], rel=1e-9)
+
+
+def exact_gap(local: LocalProblem, w: np.ndarray, y: np.ndarray) -> float:
+    """Primal minus dual over |primal|, in sixty digits."""
+    from decimal import Decimal, localcontext
+
+    with localcontext() as context:
+        context.prec = 60
+        cost, weight, level = ([Decimal(float(x)) for x in part] for part in (local.cost, w, y))
+        q, alpha, zeta = Decimal(local.quadratic), Decimal(local.alpha), Decimal(local.zeta)
+        degree = [zeta] * local.n_nodes
+        primal = squares = Decimal(0)
+        for e, (i, j) in enumerate(zip(local.pairs.rows.tolist(), local.pairs.cols.tolist(), strict=True)):
+            degree[i] += weight[e]
+            degree[j] += weight[e]
+            squares += max(level[i] + level[j] - cost[e], Decimal(0)) ** 2
+            primal += cost[e] * weight[e] + q * weight[e] ** 2 / 2
+        primal -= sum(alpha * x.ln() for x in degree)
+        dual = sum(alpha * x.ln() - zeta * x for x in level) - squares / (2 * q)
+        dual += alpha * local.n_nodes * (1 - alpha.ln())
+        return float((primal - dual) / abs(primal))
+
+
+@given(
+    n=st.integers(2, 8), seed=seeds, orders=st.integers(0, 17), log_alpha=st.floats(-4, 4), log_beta=st.floats(-4, 4)
+)
+def test_the_certificate_is_honest_to_the_last_digit(n, seed, orders, log_alpha, log_beta):
+    rng = np.random.default_rng(seed)
+    local = problem(10.0 ** rng.uniform(0, orders, size=n * (n - 1) // 2), 10**log_alpha, 10**log_beta)
+    solution = exact.solve(local)
+    true = exact_gap(local, solution.w, solution.y)
+    assert 0 <= true <= solution.relative_gap * (1 + 1e-6) + 1e-15
+    assert solution.converged
+
+
+def test_costs_that_hide_the_weights_in_their_rounding_are_certified_all_the_same():
+    local = problem(np.array([9007199254740996.0, 9007199254740992.0, 4.0]), alpha=1.0, beta=1.0)
+    solution = exact.solve(local)
+    assert solution.converged
+    assert exact_gap(local, solution.w, solution.y) <= 1e-8
+
+
+@pytest.mark.parametrize("seed", [297, 1, 2, 3])
+def test_ultrametric_distances_do_not_lead_the_interior_point_method_in_a_circle(seed):
+    height = 10.0 ** np.random.default_rng(seed).uniform(-13, 0, 15)
+    cost = np.maximum.outer(height, height)[np.triu_indices(15, 1)]
+    assert exact.solve(problem(cost, alpha=1.0, beta=1e-12)).converged

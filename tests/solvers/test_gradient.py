@@ -36,3 +36,9 @@ def test_a_step_that_diverges_is_reported_not_hidden(rng):
     assert not solution.converged
     assert np.isfinite(solution.w).all()
     assert solution.n_iter < 2000
+
+
+def test_the_start_does_not_cancel_where_costs_are_huge(rng):
+    local = problem(1e10 * costs("independent", rng, 30, 7))
+    assert gradient.uniform_start(local)[0] > 0
+    assert gradient.solve(local, max_iter=500).converged

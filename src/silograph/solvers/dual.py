@@ -25,10 +25,10 @@ def index_of(pairs: Pairs) -> tuple[bool, IntVector, IntVector]:
 
 
 def gap_at(problem: LocalProblem, y: Vector) -> float:
-    """The duality gap at w(y)."""
+    """The duality gap at w(y), with a bound on its rounding."""
     degrees = np.empty(problem.n_nodes)
     slack_sums(*index_of(problem.pairs), problem.cost, y, degrees)
-    return problem.node_gap(degrees / problem.quadratic, y)
+    return problem.node_gap(degrees / problem.quadratic, y) + problem.rounding(y)
 
 
 def active_pairs(problem: LocalProblem, y: Vector) -> tuple[IntVector, IntVector]:

@@ -15,7 +15,8 @@ from silograph.solvers import candidates, interior, newton
 from silograph.solvers.solution import Solution
 
 PATIENCE = 30  # Newton steps; what took more was never found to be worth waiting for
-POLISH = 8
+POLISH = 8  # Newton steps from the interior point's answer
+BEYOND = 1e-4  # of the tolerance; the interior point's last steps are cheap beside its first
 CANDIDATES_FROM = 3000  # nodes; below, testing all pairs in each step is as cheap
 NEIGHBOURS = 20  # candidate pairs per node
 
@@ -48,7 +49,10 @@ def _newton_then_interior(problem: LocalProblem, *, start: Vector | None, tol: f
     direct = newton.solve(problem, start=start, tol=tol, max_iter=min(PATIENCE, max_iter))
     if direct.converged or max_iter <= PATIENCE:
         return direct
-    path = interior.solve(problem, start=newton.default_start(problem), tol=tol, max_iter=max_iter - PATIENCE)
-    polished = newton.solve(problem, start=path.y, tol=tol, max_iter=POLISH)
-    best = polished if polished.converged else min(path, direct, key=lambda solution: solution.relative_gap)
-    return replace(best, n_iter=direct.n_iter + path.n_iter + polished.n_iter)
+    start = newton.default_start(problem)
+    path = interior.solve(problem, start=start, tol=BEYOND * tol, max_iter=max_iter - PATIENCE)
+    path = replace(path, converged=path.relative_gap <= tol)
+    polished = newton.solve(problem, start=path.y, tol=BEYOND * tol, max_iter=POLISH)
+    best = min(polished, path, direct, key=lambda solution: solution.relative_gap)
+    n_iter = direct.n_iter + path.n_iter + polished.n_iter
+    return replace(best, n_iter=n_iter, converged=best.relative_gap <= tol)

@@ -58,8 +58,8 @@ def solve(
 
 def iterate(problem: LocalProblem, w: Vector, before: Vector, *, step: float, momentum: float) -> Vector:
     """One iteration, equations (2-0) to (2-2), as printed."""
-    extrapolated = w + momentum * (w - before)
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # a step too long shows in the answer
+        extrapolated = w + momentum * (w - before)
         return np.maximum(extrapolated - step * problem.gradient(extrapolated), 0.0)
 
 
@@ -68,7 +68,9 @@ def uniform_start(problem: LocalProblem) -> Vector:
     size = problem.pairs.size
     linear, quadratic = problem.cost.sum(), problem.quadratic * size
     root = np.hypot(linear, 2 * np.sqrt(quadratic * problem.alpha * problem.n_nodes))
-    return np.full(size, (root - linear) / (2 * quadratic))
+    # (root − linear)/(2·quadratic), written so that it does not cancel
+    weight = 2 * problem.alpha * problem.n_nodes / (root + linear) if linear > 0 else (root - linear) / (2 * quadratic)
+    return np.full(size, weight)
 
 
 def _backtracked(

@@ -22,6 +22,8 @@ from silograph.problem import LocalProblem
 from silograph.solvers.solution import Solution, certified
 
 KEEP_POSITIVE = 0.995
+FREE = 30  # steps during which the gap may do as it likes: the first ones mend what the start violates
+PATIENCE = 25  # steps without progress after which no more is expected
 RIDGE = 1e-15  # relative; keeps the factor of a numerically singular system finite
 
 
@@ -58,15 +60,17 @@ def solve(problem: LocalProblem, *, start: Vector, tol: float = 1e-8, max_iter: 
     """Follow the central path from the multipliers `start` until the relative duality gap is at most `tol`."""
     iterate = _first_iterate(problem, start)
     best = _certified(problem, iterate, 0, tol)
+    stalled = 0  # steps since the gap last fell
     for n_iter in range(1, max_iter + 1):
         with np.errstate(all="ignore"):  # what rounding spoils ends the loop, and the best point before it counts
-            iterate = _step(problem, iterate)
+            iterate = _step(problem, iterate, cautious=n_iter > FREE and stalled > 3)
         if not all(np.isfinite(part).all() for part in (iterate.w, iterate.slack, iterate.y, iterate.degrees)):
             break
         solution = _certified(problem, iterate, n_iter, tol)
+        stalled = 0 if solution.relative_gap < 0.9 * best.relative_gap else stalled + 1
         if solution.relative_gap < best.relative_gap:
             best = solution
-        if best.converged:
+        if best.converged or (n_iter > FREE and stalled > PATIENCE):
             break
     return best
 
@@ -80,7 +84,8 @@ def _first_iterate(problem: LocalProblem, y: Vector) -> _Iterate:
     return _Iterate(share, slack, y, degrees)
 
 
-def _step(problem: LocalProblem, at: _Iterate) -> _Iterate:
+def _step(problem: LocalProblem, at: _Iterate, *, cautious: bool) -> _Iterate:
+    """One predictor-corrector step; a cautious one only centres, as the corrector can lead in a circle."""
     theta = 1 / (problem.quadratic + at.slack / at.w)
     matrix = _weighted_signless_laplacian(problem, theta)
     matrix[np.diag_indices_from(matrix)] += at.degrees / at.y
@@ -108,8 +113,11 @@ def _step(problem: LocalProblem, at: _Iterate) -> _Iterate:
     predictor = direction(np.zeros_like(product), alpha)
     tried = at.moved(at.room(predictor), predictor)
     centring = ((tried.w * tried.slack).mean() / mu) ** 3
-    pair_target = np.maximum(centring * mu - predictor.w * predictor.slack, 0.1 * centring * mu)
-    corrector = direction(pair_target, np.maximum(alpha - predictor.degrees * predictor.y, 0.1 * alpha))
+    if cautious:
+        corrector = direction(np.full_like(product, max(centring, 0.3) * mu), alpha)
+    else:
+        pair_target = np.maximum(centring * mu - predictor.w * predictor.slack, 0.1 * centring * mu)
+        corrector = direction(pair_target, np.maximum(alpha - predictor.degrees * predictor.y, 0.1 * alpha))
     return at.moved(at.room(corrector), corrector)
 
 

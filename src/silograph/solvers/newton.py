@@ -16,7 +16,7 @@ import numpy as np
 from silograph._kernel import kernel
 from silograph._types import IntVector, Vector
 from silograph.nearest import cheapest_cost, cheapest_pair
-from silograph.problem import LocalProblem
+from silograph.problem import SERIES, LocalProblem
 from silograph.solvers.dual import index_of, list_active, slack_sums, weights_at
 from silograph.solvers.solution import Solution, certified
 
@@ -27,6 +27,7 @@ KEEP_POSITIVE = 0.95  # the part of the way to the boundary y = 0 that one step 
 SUFFICIENT_DECREASE = 1e-4
 SLOPE_REDUCTION = 0.9
 MAX_HALVINGS = 60
+NEGLIGIBLE = 1e-12  # relative error of the gap, beyond which it is computed in twice the precision
 ROUNDING = 1e-13  # relative error of F, below which its differences say nothing
 
 
@@ -41,8 +42,9 @@ def solve(problem: LocalProblem, *, start: Vector | None = None, tol: float = 1e
         *index, problem.cost, problem.quadratic, problem.alpha, problem.zeta, y, tol, max_iter
     )
     w = weights_at(problem, y)
-    if gap < np.inf:
-        return certified(problem, w, y, primal=primal, gap=gap, n_iter=n_iter, tol=tol)
+    rounding = problem.rounding(y)
+    if gap + rounding < np.inf and rounding <= max(0.01 * tol, NEGLIGIBLE) * problem.scale(primal):
+        return certified(problem, w, y, primal=primal, gap=gap + rounding, n_iter=n_iter, tol=tol)
     w = _with_an_edge_everywhere(problem, w, y)
     return certified(problem, w, y, primal=problem.value(w), gap=problem.gap(w, y), n_iter=n_iter, tol=tol)
 
@@ -154,7 +156,7 @@ def _measure(
         excess = degree * y[v] / alpha - 1.0
         if excess <= -1.0:
             gap = np.inf
-        elif abs(excess) < 1e-3:  # as in LocalProblem.node_gap
+        elif abs(excess) < SERIES:  # as in LocalProblem.node_gap
             gap += alpha * excess**2 * (0.5 - excess * (1 / 3 - excess * (0.25 - excess * (0.2 - excess / 6))))
         else:
             gap += alpha * (excess - np.log1p(excess))

@@ -27,5 +27,11 @@ def certified(
     """The solution (w, y) with its value and gap, judged against `tol`."""
     relative = gap / problem.scale(primal) if gap < np.inf else np.inf
     return Solution(
-        w=w, y=y, primal=primal, gap=gap, relative_gap=relative, n_iter=n_iter, converged=bool(relative <= tol)
+        w=w,
+        y=y,
+        primal=float(primal),
+        gap=float(gap),
+        relative_gap=float(relative),
+        n_iter=n_iter,
+        converged=bool(relative <= tol),
     )
