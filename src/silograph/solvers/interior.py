@@ -70,7 +70,7 @@ def solve(problem: LocalProblem, *, start: Vector, tol: float = 1e-8, max_iter: 
         stalled = 0 if solution.relative_gap < 0.9 * best.relative_gap else stalled + 1
         if solution.relative_gap < best.relative_gap:
             best = solution
-        if best.converged or (n_iter > FREE and stalled > PATIENCE):
+        if best.converged or (n_iter > FREE and stalled > PATIENCE and best.relative_gap < 1):
             break
     return best
 
@@ -81,7 +81,8 @@ def _first_iterate(problem: LocalProblem, y: Vector) -> _Iterate:
     share = np.minimum(degrees[problem.pairs.rows], degrees[problem.pairs.cols]) / neighbours
     reach = problem.pairs.sums(y)
     slack = np.maximum(problem.cost - reach, 0.1 * reach)
-    return _Iterate(share, slack, y, degrees)
+    # Pairs far beyond reach start with so little weight that w·s is alike everywhere
+    return _Iterate(share * reach / (reach + slack), slack, y, degrees)
 
 
 def _step(problem: LocalProblem, at: _Iterate, *, cautious: bool) -> _Iterate:
