@@ -60,11 +60,11 @@ def random_problem(n: int, seed: int, listed: bool = False) -> tuple[LocalProble
 
 
 def stress_set(sizes: tuple[int, ...]) -> Iterator[tuple[str, LocalProblem]]:
-    """Every kind of data with α and β from 1e-4 to 1e4, N from 2 to 500, ζ = 0 and, on small problems, above."""
+    """Every kind of data with α and β from 1e-4 to 1e4, N from 2 to 100 000, ζ = 0 and, on small problems, above."""
     rng = np.random.default_rng(7)
     for kind in KINDS:
         for n_nodes in sizes:
-            n_samples = int(rng.choice([2, 5, 50, 500]))
+            n_samples = int(rng.choice([2, 5, 50, 500, 100_000] if n_nodes <= 20 else [2, 5, 50, 500]))
             cost = costs(kind, rng, n_samples, n_nodes)
             for alpha in (1e-4, 1.0, 1e4):
                 for beta in (1e-4, 1.0, 1e4):

@@ -218,6 +218,7 @@ def test_a_degree_that_ties_forbid_warns_and_takes_the_nearest():
         ("brain.csv", "got the path 'brain.csv'"),
         (np.eye(3) * 1e80, r"expected magnitudes between 1e-70 and 1e\+70, got"),
         (np.eye(3) * 1e300, r"expected magnitudes between 1e-70 and 1e\+70, got"),
+        (np.full((3, 3), 1e200) * [1, 2, 3], r"expected magnitudes between 1e-70 and 1e\+70, got"),
         (np.eye(3) * 1e-200, r"expected magnitudes between 1e-70 and 1e\+70, got"),
         (np.ones((1, 3)), "1 sample"),
         (np.ones((3, 1)), "1 feature"),

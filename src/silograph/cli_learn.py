@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -59,8 +59,8 @@ def run(request: Request, *, show_progress: bool) -> tuple[Learned, dict[str, An
     listed = request.allow or request.forbid
     pairs = chosen_pairs(
         signals.names,
-        allowed=None if request.allow is None else read_pairs(request.allow),
-        forbidden=None if request.forbid is None else read_pairs(request.forbid),
+        allowed=None if request.allow is None else read_pairs(request.allow, signals.names),
+        forbidden=None if request.forbid is None else read_pairs(request.forbid, signals.names),
         may_isolate=request.settings.zeta > 0,
         source=None if listed is None else listed.name,
     )
@@ -124,14 +124,14 @@ def _read_costs(request: Request, signals: Signals, pairs: Pairs, on_progress: C
     return _Read(cost=cost, n_samples=moments.n_samples, row_counter=row_counter)
 
 
-def read_pairs(path: Path) -> list[tuple[str, str]]:
+def read_pairs(path: Path, names: Sequence[str]) -> list[tuple[str, str]]:
     """Pairs of node names, two per row; a first row like "source,target" is a header, further columns are ignored."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             rows = [[cell.strip() for cell in row] for row in csv.reader(file) if row]
     except (OSError, UnicodeDecodeError) as error:
         raise PairsError(f"{path}: the list of pairs cannot be read ({error}). Check the path.") from error
-    if rows and {cell.casefold() for cell in rows[0][:2]} <= HEADER_WORDS:
+    if rows and {cell.casefold() for cell in rows[0][:2]} <= HEADER_WORDS and not set(rows[0][:2]) <= set(names):
         rows = rows[1:]
     for line, row in enumerate(rows, start=1):
         if len(row) < 2:

@@ -34,7 +34,7 @@ class Moments:
         self.mean = np.zeros(pairs.n_nodes)
         self.squares = np.zeros(pairs.n_nodes)
         self.cross = np.zeros(pairs.size)
-        self.peak = np.zeros(pairs.n_nodes)  # the largest magnitude met at each node, the mean of its chunk taken off
+        self.peak = np.zeros(pairs.n_nodes)  # the largest magnitude met at each node
 
     @classmethod
     def of(cls, signals: Matrix, pairs: Pairs | None = None) -> Moments:
@@ -88,10 +88,10 @@ class Moments:
         return cost
 
     def _check_magnitudes(self, names: Sequence[str], source: str, *, each: bool) -> None:
-        large = np.flatnonzero(~(self.peak <= LARGEST))
-        varying = self.peak > 0
-        small = np.flatnonzero(varying & (self.peak < SMALLEST))
-        if large.size or (small.size and (each or small.size == varying.sum())):
+        large = np.flatnonzero(self.peak > LARGEST)
+        nonzero = self.peak > 0
+        small = np.flatnonzero(nonzero & (self.peak < SMALLEST))
+        if large.size or (small.size and (each or small.size == nonzero.sum())):
             node = (*large, *small)[0]
             raise SignalError(
                 f"{source}, column {names[node]!r}: expected magnitudes between {SMALLEST:g} and {LARGEST:g}, got "
@@ -108,13 +108,12 @@ class Moments:
             )
 
     def _update_chunk(self, chunk: Matrix) -> None:
-        with np.errstate(over="ignore", invalid="ignore"):  # refused by `costs`, which can name the node
-            mean = chunk.mean(axis=0)
-            chunk -= mean
-            self.peak = np.maximum(self.peak, np.abs(chunk).max(axis=0))
-            if not self.peak.max() <= LARGEST:
-                self.n_samples += chunk.shape[0]
-                return
+        self.peak = np.maximum(self.peak, np.maximum(chunk.max(axis=0), -chunk.min(axis=0)))
+        if self.peak.max() > LARGEST:  # would overflow; `costs` refuses it, and can name the node
+            self.n_samples += chunk.shape[0]
+            return
+        mean = chunk.mean(axis=0)
+        chunk -= mean
         self._merge(chunk.shape[0], mean, np.einsum("ij,ij->j", chunk, chunk))
         if self.pairs.listed_rows is None or self.pairs.listed_cols is None:
             for start in range(0, self.pairs.n_nodes, BLOCK_ROWS):
