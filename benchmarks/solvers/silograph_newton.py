@@ -1,0 +1,23 @@
+"""silograph's default solver, as users call it: one call per accuracy, stopped by its own certificate."""
+
+from __future__ import annotations
+
+from benchmarks.solvers.base import WholeCall
+from silograph._types import Vector
+from silograph.problem import LocalProblem
+from silograph.solvers import exact
+
+
+def call(problem: LocalProblem, tol: float, limit: float) -> Vector:
+    """The weights of one call; it needs no time limit."""
+    return exact.solve(problem, tol=tol).w
+
+
+SOLVERS = {
+    "silograph": WholeCall(
+        call=call,
+        settings=lambda target: (target,),
+        # The very problem, as which loops get compiled depends on its size
+        warm_up=lambda problem: call(problem, 1e-8, 0.0),
+    )
+}
