@@ -21,7 +21,7 @@ test-lowest:  ## Run the tests with the lowest dependency versions that pyprojec
 	$(PYTHON) -m venv --clear .venv-lowest
 	$(PYTHON) tools/lowest.py pyproject.toml > .venv-lowest/constraints.txt
 	.venv-lowest/bin/pip install --quiet --constraint .venv-lowest/constraints.txt --editable '.[test]'
-	.venv-lowest/bin/python -m pytest -W default  # old releases warn of each other
+	.venv-lowest/bin/python -m pytest -W default tests src docs README.md  # old releases warn of each other
 
 lint: $(VENV)/lint.stamp  ## Check style, types and layers
 	$(BIN)/ruff check .
