@@ -76,3 +76,18 @@ def test_the_demo_draws_its_picture(tmp_path):
     digits["main"](tmp_path / "run")
     assert (tmp_path / "run" / "graph.png").stat().st_size > 10_000
     assert np.load(tmp_path / "run" / "graph.npz")["weights"].size > 100
+
+
+def test_the_readmes_ratios_are_those_measured():
+    import json
+
+    from benchmarks.catalogue import COMPETITORS
+    from benchmarks.claims import seconds_of
+
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    published = [peer.name for peer in COMPETITORS if peer.first_order and peer.published]
+    records = json.loads((ROOT / "benchmarks" / "results" / "one_silo.json").read_text())["records"]
+    for n_nodes, words in ((500, "{:.0f}× faster\n  at 500 nodes"), (1000, "{:.0f}× at 1000")):
+        record = next(r for r in records if r["case"] == {"dataset": "smooth", "n_nodes": n_nodes, "degree": 5})
+        times = [seconds for name in published if (seconds := seconds_of(record, name, "1e-08"))]
+        assert words.format(min(times) / seconds_of(record, "silograph", "1e-08")) in readme
