@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-slow test-lowest lint format bench bench-quick docs clean
+.PHONY: help demo test test-slow test-lowest lint format bench bench-quick docs clean clean-cache
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -42,7 +42,10 @@ bench-quick: $(VENV)/bench.stamp  ## The same on small problems, in a minute
 docs: $(VENV)/docs.stamp  ## Build the documentation into site/
 	$(BIN)/mkdocs build --strict
 
-clean:  ## Remove the environments and everything that was made
+clean-cache:  ## Remove compiled loops, which know their own file only
+	find src benchmarks -name __pycache__ -prune -exec rm -rf {} +
+
+clean: clean-cache  ## Remove the environments and everything that was made
 	rm -rf .venv .venv-lowest site run build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(VENV)/%.stamp: pyproject.toml
