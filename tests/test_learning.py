@@ -22,6 +22,7 @@ from silograph.learning import Settings, graph_of, learn
         ({"degree": "5"}, "degree"),
         ({"solver": "simplex"}, "'newton' or 'gradient', got 'simplex'"),
         ({"momentum": 1.0}, "momentum"),
+        ({"step": 0.005}, "step: it belongs to the gradient method"),
         ({"max_iter": 0}, "max_iter"),
         ({"neighbours": -1}, "neighbours"),
     ],

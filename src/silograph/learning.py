@@ -52,6 +52,8 @@ class Settings:
                 raise ParameterError(f"{name}: expected a whole number ≥ {least}, got {value!r}.")
         if self.solver not in ("newton", "gradient"):
             raise ParameterError(f"solver: expected 'newton' or 'gradient', got {self.solver!r}.")
+        if self.step is not None and self.solver != "gradient":
+            raise ParameterError("step: it belongs to the gradient method. Leave it out, or set solver='gradient'.")
         self._check_model()
 
     def _check_model(self) -> None:

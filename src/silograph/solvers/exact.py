@@ -14,7 +14,7 @@ from silograph.problem import LocalProblem
 from silograph.solvers import candidates, interior, newton
 from silograph.solvers.solution import Solution
 
-PATIENCE = 60  # Newton steps; what took more was never found to be worth waiting for
+PATIENCE = 60  # Newton steps; what needs more, the interior-point method has solved sooner
 POLISH = 8  # Newton steps from the interior point's answer
 BEYOND = 1e-4  # of the tolerance; the interior point's last steps are cheap beside its first
 CANDIDATES_FROM = 3000  # nodes; below, testing all pairs in each step is as cheap
