@@ -82,6 +82,6 @@ def cvxpy_optimum(local: LocalProblem) -> float:
     incidence[local.pairs.rows, index] = 1
     incidence[local.pairs.cols, index] = 1
     w = cp.Variable(local.pairs.size, nonneg=True)
-    objective = local.cost @ w + 0.5 * local.quadratic * cp.sum_squares(w)
+    objective = local.cost @ w + 0.5 * cp.sum(cp.multiply(local.quadratic, cp.square(w)))
     objective -= local.alpha * cp.sum(cp.log(incidence @ w + local.zeta))
     return float(cp.Problem(cp.Minimize(objective)).solve(solver=cp.CLARABEL))

@@ -17,6 +17,7 @@ def test_the_public_names_are_these_and_all_of_them_exist():
         "Pairs",
         "PairsError",
         "ParameterError",
+        "Scores",
         "SignalError",
         "Signals",
         "SilographError",
@@ -24,6 +25,7 @@ def test_the_public_names_are_these_and_all_of_them_exist():
         "Solution",
         "open_signals",
         "read_graph",
+        "score",
         "write_graph",
     ]
     for name in silograph.__all__:

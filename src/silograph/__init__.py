@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from silograph.estimators import SmoothGraph
     from silograph.graph import Graph
     from silograph.graph_files import read_graph, write_graph
+    from silograph.metrics import Scores, score
     from silograph.moments import Moments
     from silograph.problem import LocalProblem
     from silograph.signals import Signals, open_signals
@@ -43,6 +44,7 @@ __all__ = [
     "Pairs",
     "PairsError",
     "ParameterError",
+    "Scores",
     "SignalError",
     "Signals",
     "SilographError",
@@ -50,6 +52,7 @@ __all__ = [
     "Solution",
     "open_signals",
     "read_graph",
+    "score",
     "write_graph",
 ]
 
@@ -59,11 +62,13 @@ _HOME = _ERRORS | {
     "LocalProblem": "problem",
     "Moments": "moments",
     "Pairs": "edges",
+    "Scores": "metrics",
     "Signals": "signals",
     "SmoothGraph": "estimators",
     "Solution": "solvers.solution",
     "open_signals": "signals",
     "read_graph": "graph_files",
+    "score": "metrics",
     "write_graph": "graph_files",
 }
 

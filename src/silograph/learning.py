@@ -87,7 +87,7 @@ class Learned:
     @property
     def beta(self) -> float:
         """β of the problem solved."""
-        return self.problem.quadratic / 4
+        return float(self.problem.quadratic / 4)
 
 
 def learn(cost: Vector, pairs: Pairs, settings: Settings, *, start: Vector | None = None) -> Learned:

@@ -31,12 +31,12 @@ class LocalProblem:
 
     cost: Vector  # c, one number per pair; may be negative
     pairs: Pairs
-    quadratic: float  # q > 0
+    quadratic: float | Vector  # q > 0; one number, or one per pair
     alpha: float  # > 0
     zeta: float = 0.0  # ≥ 0
 
     def __post_init__(self) -> None:
-        _check_positive("quadratic", self.quadratic)
+        _check_quadratic(self.quadratic, self.pairs.size)
         _check_positive("alpha", self.alpha)
         if not (np.isfinite(self.zeta) and self.zeta >= 0):
             raise ParameterError(f"zeta: expected a finite number ≥ 0, got {self.zeta}.")
@@ -57,8 +57,12 @@ class LocalProblem:
         degrees = self.pairs.degrees(w) + self.zeta
         if degrees.min() <= 0:
             return np.inf
-        linear, square = _linear_and_square(self.cost, w)
-        return float(linear + 0.5 * self.quadratic * square - self.alpha * np.log(degrees).sum())
+        if isinstance(self.quadratic, np.ndarray):
+            smooth = _linear_and_square(self.cost, w)[0] + 0.5 * _linear_and_square(self.quadratic * w, w)[0]
+        else:
+            linear, square = _linear_and_square(self.cost, w)
+            smooth = linear + 0.5 * self.quadratic * square
+        return float(smooth - self.alpha * np.log(degrees).sum())
 
     def gradient(self, w: Vector) -> Vector:
         """The gradient of the primal objective in w."""
@@ -112,6 +116,8 @@ class LocalProblem:
     def rounding(self, y: Vector) -> float:
         """A bound on what the rounding of w(y) adds to the gap there: each slack is off by at most 4ε·max y."""
         slack = 4 * np.finfo(np.float64).eps * float(y.max())
+        if isinstance(self.quadratic, np.ndarray):
+            return float((1 / self.quadratic).sum()) * slack**2 / 2
         return self.pairs.size * slack**2 / (2 * self.quadratic)
 
     def scale(self, primal: float) -> float:
@@ -132,6 +138,13 @@ def _two_sum(a: Vector, b: Vector) -> tuple[Vector, Vector]:
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
+
+
+def _check_quadratic(quadratic: float | Vector, n_pairs: int) -> None:
+    if not isinstance(quadratic, np.ndarray):
+        _check_positive("quadratic", quadratic)
+    elif quadratic.shape != (n_pairs,) or not (np.isfinite(quadratic).all() and quadratic.min() > 0):
+        raise ParameterError(f"quadratic: expected one finite number > 0, or one for each of the {n_pairs} pairs.")
 
 
 def _check_positive(name: str, value: float) -> None:

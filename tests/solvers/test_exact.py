@@ -44,6 +44,18 @@ def test_an_independent_solver_agrees_on_listed_pairs(rng, zeta):
     assert exact.solve(local).primal == pytest.approx(cvxpy_optimum(local), rel=1e-6)
 
 
+@pytest.mark.parametrize("n_nodes", [2, 6, 12])
+def test_an_independent_solver_agrees_where_each_pair_has_its_own_quadratic_term(rng, n_nodes):
+    pairs = Pairs.all(n_nodes)
+    quadratic = 10.0 ** rng.uniform(-1, 2, size=pairs.size)
+    local = LocalProblem(cost=rng.normal(size=pairs.size) + 1, pairs=pairs, quadratic=quadratic, alpha=1.0)
+    solution = exact.solve(local, tol=1e-12)
+    assert solution.converged
+    assert solution.primal == pytest.approx(cvxpy_optimum(local), rel=1e-6)
+    path = interior.solve(local, start=newton.default_start(local), tol=1e-10)
+    assert path.primal == pytest.approx(solution.primal, rel=1e-9)
+
+
 @given(
     n=st.integers(2, 30),
     seed=seeds,

@@ -1,5 +1,7 @@
 """The dual function's loops over pairs, compiled; all of Newton's method is made of them.
 
+They take 1/q, one number for all pairs or one per pair (per_pair.py).
+
 Each takes the pairs as `all_pairs, rows, cols`, the arrays being empty when all pairs are meant. Loops over all pairs
 take one slice per row of the upper triangle: with plain indices the compiler finds no vectors.
 """
@@ -12,6 +14,7 @@ from silograph._kernel import kernel
 from silograph._types import IntVector, Vector
 from silograph.edges import Pairs
 from silograph.problem import LocalProblem
+from silograph.solvers.per_pair import at, inside, outside, part, put, room
 
 BLOCK = 64  # pairs looked at together
 NO_PAIRS = np.empty(0, np.int32)
@@ -27,15 +30,16 @@ def index_of(pairs: Pairs) -> tuple[bool, IntVector, IntVector]:
 def gap_at(problem: LocalProblem, y: Vector) -> float:
     """The duality gap at w(y), with a bound on its rounding."""
     degrees = np.empty(problem.n_nodes)
-    slack_sums(*index_of(problem.pairs), problem.cost, y, degrees)
-    return problem.node_gap(degrees / problem.quadratic, y) + problem.rounding(y)
+    weight_sums(*index_of(problem.pairs), problem.cost, 1 / problem.quadratic, y, degrees)
+    return problem.node_gap(degrees, y) + problem.rounding(y)
 
 
 def active_pairs(problem: LocalProblem, y: Vector) -> tuple[IntVector, IntVector]:
     """The pairs (rows, cols) with y_i + y_j > c_e: the edges of w(y)."""
-    index = index_of(problem.pairs)
-    _, n_active = slack_sums(*index, problem.cost, y, np.empty(problem.n_nodes))
-    return list_active(*index, problem.cost, y, n_active)
+    index, inverse = index_of(problem.pairs), 1 / problem.quadratic
+    _, n_active = weight_sums(*index, problem.cost, inverse, y, np.empty(problem.n_nodes))
+    left, right, _ = list_active(*index, problem.cost, inverse, y, n_active)
+    return left, right
 
 
 def weights_at(problem: LocalProblem, y: Vector) -> Vector:
@@ -46,52 +50,70 @@ def weights_at(problem: LocalProblem, y: Vector) -> Vector:
 
 
 @kernel
-def slack_sums(
-    all_pairs: bool, rows: IntVector, cols: IntVector, cost: Vector, y: Vector, sums: Vector
+def weight_sums(
+    all_pairs: bool,
+    rows: IntVector,
+    cols: IntVector,
+    cost: Vector,
+    inverse: float | Vector,
+    y: Vector,
+    degrees: Vector,
 ) -> tuple[float, int]:
-    """Fill `sums` with Σ (y_i + y_j − c_e)₊ over the pairs at each node; return the sum of squares and the count."""
+    """Fill `degrees` with S w(y); return Σ (y_i + y_j − c_e)₊²/q_e and the number of edges."""
     n = y.size
     squares = 0.0
     count = 0
-    sums[:] = 0.0
+    degrees[:] = 0.0
     if not all_pairs:
         for e in range(rows.size):
             slack = y[rows[e]] + y[cols[e]] - cost[e]
             if slack > 0.0:
-                squares += slack * slack
+                weight = slack * inside(inverse, e)
+                squares += slack * weight
                 count += 1
-                sums[rows[e]] += slack
-                sums[cols[e]] += slack
-        return squares, count
+                degrees[rows[e]] += weight
+                degrees[cols[e]] += weight
+        degrees *= outside(inverse)
+        return squares * outside(inverse), count
     start = 0
     for i in range(n):
-        own, total = y[i], 0.0
-        costs, others, rest = cost[start : start + n - i - 1], y[i + 1 :], sums[i + 1 :]
+        own, total, stop = y[i], 0.0, start + n - i - 1
+        costs, factors, others, rest = cost[start:stop], part(inverse, start, stop), y[i + 1 :], degrees[i + 1 :]
         for k in range(costs.size):
             slack = max(own + others[k] - costs[k], 0.0)
-            squares += slack * slack
+            weight = slack * inside(factors, k)
+            squares += slack * weight
             count += slack > 0.0
-            total += slack
-            rest[k] += slack
-        sums[i] += total
-        start += n - i - 1
-    return squares, count
+            total += weight
+            rest[k] += weight
+        degrees[i] += total
+        start = stop
+    degrees *= outside(inverse)
+    return squares * outside(inverse), count
 
 
 @kernel
 def list_active(
-    all_pairs: bool, rows: IntVector, cols: IntVector, cost: Vector, y: Vector, n_active: int
-) -> tuple[IntVector, IntVector]:
-    """The active pairs, of which there are `n_active`, in order."""
+    all_pairs: bool,
+    rows: IntVector,
+    cols: IntVector,
+    cost: Vector,
+    inverse: float | Vector,
+    y: Vector,
+    n_active: int,
+) -> tuple[IntVector, IntVector, float | Vector]:
+    """The active pairs, of which there are `n_active`, in order, and their 1/q."""
     left, right = np.empty(n_active, np.int32), np.empty(n_active, np.int32)
+    factors = room(inverse, n_active)
     filled = 0
     if not all_pairs:
         for e in range(rows.size):
             if y[rows[e]] + y[cols[e]] - cost[e] > 0.0:
                 left[filled] = rows[e]
                 right[filled] = cols[e]
+                put(factors, filled, at(inverse, e))
                 filled += 1
-        return left, right
+        return left, right, factors
     n = y.size
     start = 0
     for i in range(n):
@@ -107,24 +129,26 @@ def list_active(
                     if own + theirs[k] - some[k] > 0.0:
                         left[filled] = i
                         right[filled] = i + 1 + first + k
+                        put(factors, filled, at(inverse, start + first + k))
                         filled += 1
         start += n - i - 1
-    return left, right
+    return left, right, factors
 
 
 @kernel
 def _fill_weights(
-    all_pairs: bool, rows: IntVector, cols: IntVector, cost: Vector, y: Vector, factor: float, w: Vector
+    all_pairs: bool, rows: IntVector, cols: IntVector, cost: Vector, y: Vector, inverse: float | Vector, w: Vector
 ) -> None:
     if not all_pairs:
         for e in range(rows.size):
-            w[e] = max(y[rows[e]] + y[cols[e]] - cost[e], 0.0) * factor
+            w[e] = max(y[rows[e]] + y[cols[e]] - cost[e], 0.0) * at(inverse, e)
         return
     n = y.size
     start = 0
     for i in range(n):
         own, stop = y[i], start + n - i - 1
         costs, others, out = cost[start:stop], y[i + 1 :], w[start:stop]
+        factors = part(inverse, start, stop)
         for k in range(costs.size):
-            out[k] = max(own + others[k] - costs[k], 0.0) * factor
+            out[k] = max(own + others[k] - costs[k], 0.0) * at(factors, k)
         start = stop

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
+
 from silograph._types import Vector
 from silograph.problem import LocalProblem
 from silograph.solvers import candidates, interior, newton
@@ -36,7 +38,8 @@ def solve(
     """
     plain = partial(_newton_then_interior, tol=tol, max_iter=max_iter)
     neighbours = NEIGHBOURS if neighbours is None else neighbours
-    if problem.pairs.is_all and neighbours and problem.n_nodes >= CANDIDATES_FROM:
+    alike = not isinstance(problem.quadratic, np.ndarray)
+    if problem.pairs.is_all and neighbours and alike and problem.n_nodes >= CANDIDATES_FROM:
         solution = candidates.solve(
             problem, lambda part, y: plain(part, start=y), start=start, neighbours=neighbours, tol=tol
         )

@@ -39,7 +39,7 @@ def solve(
     """
     w = uniform_start(problem) if start is None else start.copy()
     before = w
-    length = 1 / problem.quadratic if step is None else step
+    length = 1 / float(np.max(problem.quadratic)) if step is None else step
     best = _certified(problem, w, 0, tol)
     for n_iter in range(1, max_iter + 1):
         if step is None:
@@ -66,7 +66,7 @@ def iterate(problem: LocalProblem, w: Vector, before: Vector, *, step: float, mo
 def uniform_start(problem: LocalProblem) -> Vector:
     """The best weights among those that are alike everywhere (for ζ = 0)."""
     size = problem.pairs.size
-    linear, quadratic = problem.cost.sum(), problem.quadratic * size
+    linear, quadratic = problem.cost.sum(), float(np.mean(problem.quadratic)) * size
     root = np.hypot(linear, 2 * np.sqrt(quadratic * problem.alpha * problem.n_nodes))
     # (root − linear)/(2·quadratic), written so that it does not cancel
     weight = 2 * problem.alpha * problem.n_nodes / (root + linear) if linear > 0 else (root - linear) / (2 * quadratic)

@@ -17,7 +17,8 @@ from silograph._kernel import kernel
 from silograph._types import IntVector, Vector
 from silograph.nearest import cheapest_cost, cheapest_pair
 from silograph.problem import SERIES, LocalProblem
-from silograph.solvers.dual import index_of, list_active, slack_sums, weights_at
+from silograph.solvers.dual import index_of, list_active, weight_sums, weights_at
+from silograph.solvers.per_pair import at
 from silograph.solvers.solution import Solution, certified
 
 CG_TOL = 1e-2  # how well a direction is solved for, far from the optimum; near it, as well as the gap demands
@@ -39,7 +40,7 @@ def solve(problem: LocalProblem, *, start: Vector | None = None, tol: float = 1e
     index = index_of(problem.pairs)
     y = default_start(problem) if start is None else start.copy()
     y, primal, gap, n_iter = _minimise(
-        *index, problem.cost, problem.quadratic, problem.alpha, problem.zeta, y, tol, max_iter
+        *index, problem.cost, 1 / problem.quadratic, problem.alpha, problem.zeta, y, tol, max_iter
     )
     w = weights_at(problem, y)
     rounding = problem.rounding(y)
@@ -52,7 +53,9 @@ def solve(problem: LocalProblem, *, start: Vector | None = None, tol: float = 1e
 def default_start(problem: LocalProblem) -> Vector:
     """The multipliers of a node whose three cheapest pairs cost alike, taken for each node alone."""
     y = cheapest_cost(problem.pairs, problem.cost)
-    _turn_into_multipliers(y, problem.alpha, problem.quadratic, problem.zeta)
+    quadratic = problem.quadratic
+    typical = float(np.median(quadratic)) if isinstance(quadratic, np.ndarray) else quadratic
+    _turn_into_multipliers(y, problem.alpha, typical, problem.zeta)
     return y
 
 
@@ -82,7 +85,7 @@ def _minimise(
     rows: IntVector,
     cols: IntVector,
     cost: Vector,
-    quadratic: float,
+    inverse: float | Vector,
     alpha: float,
     zeta: float,
     y: Vector,
@@ -91,16 +94,16 @@ def _minimise(
 ) -> tuple[Vector, float, float, int]:
     """The multipliers reached, primal and duality gap there, and the number of steps."""
     n = y.size
-    sums, gradient = np.empty(n), np.empty(n)
+    degrees, gradient = np.empty(n), np.empty(n)
     trial, trial_gradient = np.empty(n), np.empty(n)
-    squares, n_active = slack_sums(all_pairs, rows, cols, cost, y, sums)
-    value, noise, gap, relative = _measure(y, sums, squares, quadratic, alpha, zeta, gradient)
-    left, right = list_active(all_pairs, rows, cols, cost, y, n_active)
+    squares, n_active = weight_sums(all_pairs, rows, cols, cost, inverse, y, degrees)
+    value, noise, gap, relative = _measure(y, degrees, squares, alpha, zeta, gradient)
+    left, right, factors = list_active(all_pairs, rows, cols, cost, inverse, y, n_active)
     n_iter = 0
     while relative > tol and n_iter < max_iter:
         # Without a finite gap yet, the first tolerance will do
         accuracy = max(min(CG_TOL, 0.1 * np.sqrt(relative)), CG_BEST)
-        direction = _direction(left, right, 1 / quadratic, alpha, y, gradient, accuracy)
+        direction = _direction(left, right, factors, alpha, y, gradient, accuracy)
         slope, step = 0.0, 1.0
         for v in range(n):
             slope += gradient[v] * direction[v]
@@ -111,9 +114,9 @@ def _minimise(
             for _ in range(MAX_HALVINGS):
                 for v in range(n):
                     trial[v] = y[v] + step * direction[v]
-                squares, n_active = slack_sums(all_pairs, rows, cols, cost, trial, sums)
+                squares, n_active = weight_sums(all_pairs, rows, cols, cost, inverse, trial, degrees)
                 trial_value, noise_here, gap_here, relative_here = _measure(
-                    trial, sums, squares, quadratic, alpha, zeta, trial_gradient
+                    trial, degrees, squares, alpha, zeta, trial_gradient
                 )
                 slope_here = 0.0
                 for v in range(n):
@@ -134,21 +137,21 @@ def _minimise(
         value, noise, gap, relative = trial_value, noise_here, gap_here, relative_here
         n_iter += 1
         if relative > tol:
-            left, right = list_active(all_pairs, rows, cols, cost, y, n_active)
+            left, right, factors = list_active(all_pairs, rows, cols, cost, inverse, y, n_active)
     return y, gap - value + alpha * n * (1 - np.log(alpha)), gap, n_iter
 
 
 @kernel
 def _measure(
-    y: Vector, sums: Vector, squares: float, quadratic: float, alpha: float, zeta: float, gradient: Vector
+    y: Vector, degrees: Vector, squares: float, alpha: float, zeta: float, gradient: Vector
 ) -> tuple[float, float, float, float]:
     """F(y), its rounding error, the duality gap at w(y) and the gap relative to the primal; fills the gradient."""
     n = y.size
-    value = squares / (2 * quadratic)
+    value = squares / 2
     size = value
     gap = 0.0
     for v in range(n):
-        degree = sums[v] / quadratic + zeta
+        degree = degrees[v] + zeta
         gradient[v] = degree - alpha / y[v]
         log = alpha * np.log(y[v])
         value += zeta * y[v] - log
@@ -167,15 +170,15 @@ def _measure(
 
 @kernel
 def _direction(
-    rows: IntVector, cols: IntVector, weight: float, alpha: float, y: Vector, gradient: Vector, tol: float
+    rows: IntVector, cols: IntVector, factors: float | Vector, alpha: float, y: Vector, gradient: Vector, tol: float
 ) -> Vector:
     """Newton's direction by conjugate gradients, preconditioned by the diagonal."""
     n = y.size
     barrier = alpha / (y * y)
     diagonal = barrier.copy()
     for e in range(rows.size):
-        diagonal[rows[e]] += weight
-        diagonal[cols[e]] += weight
+        diagonal[rows[e]] += at(factors, e)
+        diagonal[cols[e]] += at(factors, e)
     x = np.zeros(n)
     residual = -gradient
     search = residual / diagonal
@@ -188,7 +191,7 @@ def _direction(
         for v in range(n):
             product[v] = barrier[v] * search[v]
         for e in range(rows.size):
-            value = weight * (search[rows[e]] + search[cols[e]])
+            value = at(factors, e) * (search[rows[e]] + search[cols[e]])
             product[rows[e]] += value
             product[cols[e]] += value
         curvature = 0.0
