@@ -5,6 +5,9 @@
     ├── PairsError        a list of allowed or forbidden pairs is wrong
     ├── ParameterError    an argument is out of its range, or two contradict each other
     ├── GraphError        a graph file or its parts do not fit together
+    ├── SilosError        silos that do not fit together
+    ├── ProtocolError     a message between silo and coordinator is wrong
+    ├── CheckpointError   a stopped run cannot be taken up again
     ├── OutputError       a result cannot be written where it was asked for
     └── MissingExtraError an optional dependency is not installed
 
@@ -31,6 +34,18 @@ class ParameterError(SilographError, ValueError):
 
 class GraphError(SilographError, ValueError):
     """A graph file is malformed, or its parts do not fit together."""
+
+
+class SilosError(SilographError, ValueError):
+    """Silos that do not fit together: other nodes, the same name twice, or none at all."""
+
+
+class ProtocolError(SilographError, ValueError):
+    """A message between a silo and the coordinator is malformed, out of place or out of bounds."""
+
+
+class CheckpointError(SilographError, ValueError):
+    """A stopped run cannot be taken up again: its checkpoint is missing, damaged, or of another run."""
 
 
 class OutputError(SilographError, OSError):

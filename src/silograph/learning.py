@@ -13,11 +13,10 @@ from silograph.edges import Pairs
 from silograph.errors import ParameterError
 from silograph.graph import Graph
 from silograph.problem import LocalProblem
-from silograph.solvers import exact, gradient, newton
+from silograph.solvers import exact, gradient
+from silograph.solvers.settled import polished
 from silograph.solvers.solution import Solution
 from silograph.tuning import check_degree, default_degree, mean_degree, tune
-
-POLISH = 2  # Newton steps after convergence
 
 SolverName = Literal["newton", "gradient"]
 
@@ -178,17 +177,7 @@ def _solve(problem: LocalProblem, start: Vector | None, settings: Settings) -> S
 
 
 def _polished(problem: LocalProblem, solution: Solution, settings: Settings) -> Solution:
-    """Two Newton steps beyond the tolerance.
-
-    At a gap of 1e-8 weights are good to 1e-4 only, and the digits beyond depend on the start and the order of nodes.
-    Convergence being quadratic, two steps settle nearly all of them.
-    """
-    if settings.solver != "newton" or not solution.converged:
-        return solution
-    polished = newton.solve(problem, start=solution.y, tol=0.0, max_iter=POLISH)
-    if polished.gap >= solution.gap:
-        return solution
-    return replace(polished, n_iter=solution.n_iter + polished.n_iter, converged=True)
+    return polished(problem, solution) if settings.solver == "newton" else solution
 
 
 def _is_number(value: object) -> bool:

@@ -12,7 +12,7 @@ with 1/c, the graph does not depend on the units of the data.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -112,7 +112,7 @@ def tune(cost: Vector, pairs: Pairs, degree: float, *, zeta: float, solver: Solv
 
     Where ties between costs make the degree jump over the target, the nearest degree met is returned, not `reached`.
     """
-    search = _DegreeSearch(np.log(first_theta(cost, pairs, degree)))
+    search = DegreeSearch(np.log(first_theta(cost, pairs, degree)))
     best: Tuned | None = None
     for n_solves in range(1, MAX_SOLVES + 1):
         problem = problem_at(float(np.exp(search.log_theta)), cost, pairs, zeta)
@@ -131,35 +131,36 @@ def tune(cost: Vector, pairs: Pairs, degree: float, *, zeta: float, solver: Solv
     return replace(best, n_solves=n_solves, reached=abs(best.degree - degree) <= DEGREE_PROMISE * degree)
 
 
-class _DegreeSearch:
+@dataclass(slots=True)
+class DegreeSearch:
     """Where to look next for log θ, at which the excess of log degree over its target changes sign."""
 
-    def __init__(self, log_theta: float) -> None:
-        self.log_theta = log_theta
-        self._first = log_theta
-        self._low: tuple[float, float] | None = None  # log θ and excess where there were too many neighbours
-        self._high: tuple[float, float] | None = None  # and where there were too few
-        self._stride = 1.0
-        self._last = 0.0  # the length of the last stride
-        self._bisect = False
+    log_theta: float
+    first: float | None = None  # where the search began
+    low: Sequence[float] | None = None  # log θ and excess where there were too many neighbours
+    high: Sequence[float] | None = None  # and where there were too few
+    stride: float = 1.0
+    last: float = 0.0  # the length of the last stride
+    bisect: bool = False
 
     def advance(self, excess: float) -> bool:
         """Take note of the excess at the present log θ and move on; False when there is nowhere left to look."""
+        self.first = self.log_theta if self.first is None else self.first
         # A wide stride changed nothing: no θ will
-        stuck = self._last > 3.0 and excess in (self._low or self._high or ())
+        stuck = self.last > 3.0 and excess in (self.low or self.high or ())
         if excess > 0:
-            self._low = (self.log_theta, excess)
+            self.low = (self.log_theta, excess)
         else:
-            self._high = (self.log_theta, excess)
-        if self._low is None or self._high is None:
-            self._last = max(min(abs(excess), 1.0), 0.05) * self._stride
-            self.log_theta += np.sign(excess) * self._last
-            self._stride *= 2
-            return not stuck and abs(self.log_theta - self._first) < REACH
-        low, high = self._low, self._high
+            self.high = (self.log_theta, excess)
+        if self.low is None or self.high is None:
+            self.last = max(min(abs(excess), 1.0), 0.05) * self.stride
+            self.log_theta += float(np.sign(excess)) * self.last
+            self.stride *= 2
+            return not stuck and abs(self.log_theta - self.first) < REACH
+        low, high = self.low, self.high
         width = high[0] - low[0]
         # Secant between the two ends, kept off them; every other time the middle, as the degree is a step function
-        share = 0.5 if self._bisect else min(max(low[1] / (low[1] - high[1]), 0.1), 0.9)
-        self._bisect = not self._bisect
+        share = 0.5 if self.bisect else min(max(low[1] / (low[1] - high[1]), 0.1), 0.9)
+        self.bisect = not self.bisect
         self.log_theta = low[0] + share * width
         return abs(width) > 1e-12

@@ -1,0 +1,46 @@
+"""Silos that hold the same nodes, perhaps in another order: brought into the order of the first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from silograph.errors import SilosError
+
+MOST_NAMED = 8
+
+
+def order_of(reference: Sequence[str], names: Sequence[str], *, first: str, silo: str) -> np.ndarray | None:
+    """Which columns of `silo` to take for the nodes in the order of `reference`; nothing if they are in that order.
+
+    The same nodes in another order are fine. A missing or an extra node is an error that names them all.
+    """
+    if list(names) == list(reference):
+        return None
+    missing = [name for name in reference if name not in set(names)]
+    extra = [name for name in names if name not in set(reference)]
+    if missing or extra:
+        parts = [f"{what}: {_listed(some)}" for what, some in (("missing", missing), ("extra", extra)) if some]
+        raise SilosError(
+            f"{silo}: expected the nodes of {first} ({len(reference)}), got {len(names)}; {'; '.join(parts)}. "
+            "Every silo needs the same nodes: rename or drop columns until they agree."
+        )
+    column = {name: number for number, name in enumerate(names)}
+    return np.array([column[name] for name in reference])
+
+
+def check_silo_names(names: Sequence[str]) -> None:
+    """Raise unless every silo has a name of its own."""
+    if not names:
+        raise SilosError("Expected at least one silo, got none.")
+    for name in names:
+        if not name:
+            raise SilosError("Expected a name for each silo, got an empty one.")
+        if list(names).count(name) > 1:
+            raise SilosError(f"Expected different names for the silos, got {name!r} twice. Rename one.")
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name) for name in names[:MOST_NAMED])
+    return shown if len(names) <= MOST_NAMED else f"{shown} and {len(names) - MOST_NAMED} more"

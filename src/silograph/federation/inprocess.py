@@ -1,0 +1,49 @@
+"""The engine that runs every silo in this process, in parallel threads: the compiled loops release the lock."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from silograph.edges import Pairs
+from silograph.errors import SilosError
+from silograph.federation.exchange import answered
+from silograph.federation.messages import Task, Total, add_up
+from silograph.federation.silo import Memory, Silo
+from silograph.methods.method import Federation, Method
+
+
+class InProcess:
+    """Silos of one owner, on one machine."""
+
+    def __init__(self, silos: Sequence[Silo], *, report: bool = True, workers: int | None = None) -> None:
+        if not silos:
+            raise SilosError("Expected at least one silo, got none.")
+        self.silos = tuple(silos)
+        self._report = report
+        self._pool = ThreadPoolExecutor(min(len(silos), workers or os.cpu_count() or 1))
+
+    @property
+    def federation(self) -> Federation:
+        """What everyone knows."""
+        pairs: Pairs = self.silos[0].pairs
+        return Federation(pairs=pairs, silos=tuple(silo.name for silo in self.silos))
+
+    def exchange(self, method: Method, task: Task) -> Total:
+        """Ask every silo, and add up."""
+        return add_up(list(self._pool.map(lambda silo: answered(method, silo, task, report=self._report), self.silos)))
+
+    @property
+    def memory(self) -> Memory:
+        """All silos' memories, for a checkpoint."""
+        return {silo.name: silo.memory for silo in self.silos}
+
+    def restore(self, memory: Memory) -> None:
+        """Put back what a checkpoint kept."""
+        for silo in self.silos:
+            silo.memory = memory[silo.name]
+
+    def close(self) -> None:
+        """Let the threads go."""
+        self._pool.shutdown()

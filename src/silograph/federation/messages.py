@@ -1,0 +1,276 @@
+"""What crosses between a silo and the coordinator: a Task down, an Update up, and updates add.
+
+An `Update` does not offer its numbers. Only a `Total`, the sum over silos, does: so a method cannot read one silo's
+vector, and adding under a mask is another transport, not another method.
+
+On the wire a message is plain data, never code: a fixed head, a JSON header that names what follows, the numbers as
+little-endian float64, so that they arrive to the last bit, and a checksum. What a message must hold is said by the
+fields of the method's step and checked where it is made and where it arrives.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from silograph._types import Vector
+from silograph.errors import ProtocolError
+
+FORMAT = 1
+HEAD = struct.Struct("<4sHBxIQ")  # magic, format, kind, header bytes, payload numbers
+CHECKSUM = struct.Struct("<I")
+MAGIC = b"SLGR"
+LARGEST = 2**31  # numbers in one message: 16 GB, far beyond any graph this library learns
+LONGEST_LIST = 1000
+NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
+
+Reported = Mapping[str, Mapping[str, float]]  # silo → name → number
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """What one named part of a message must be."""
+
+    kind: Literal["pairs", "number", "list"]  # one number per pair, one number, or a few
+    nonnegative: bool = False
+
+
+PAIRS, NUMBER, LIST = Field("pairs"), Field("number"), Field("list")
+PAIRS_NONNEGATIVE, NUMBER_NONNEGATIVE = Field("pairs", nonnegative=True), Field("number", nonnegative=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One kind of exchange in a method: what its task and its update hold."""
+
+    down: Mapping[str, Field]
+    up: Mapping[str, Field]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """Where a message belongs."""
+
+    run: str
+    method: str
+    step: str
+    round: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Task:
+    """What the coordinator asks of every silo."""
+
+    header: Header
+    parts: Mapping[str, Vector | float]
+
+    def vector(self, name: str) -> Vector:
+        """A part that is a vector."""
+        return np.asarray(self.parts[name], dtype=np.float64)
+
+    def number(self, name: str) -> float:
+        """A part that is one number."""
+        return float(self.parts[name])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Update:
+    """What a silo answers. Its numbers are for adding: read the sum, `Total`."""
+
+    header: Header
+    silo: str
+    reported: Mapping[str, float] = field(default_factory=dict)  # what the run's settings allow to be told singly
+    _parts: Mapping[str, Vector | float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Total:
+    """The sum of all silos' updates: all that the coordinator's half of a method sees."""
+
+    header: Header
+    n_silos: int
+    parts: Mapping[str, Vector | float]
+    reported: Reported = field(default_factory=dict)
+
+    def vector(self, name: str) -> Vector:
+        """The sum of a part that is a vector."""
+        return np.asarray(self.parts[name], dtype=np.float64)
+
+    def number(self, name: str) -> float:
+        """The sum of a part that is one number."""
+        return float(self.parts[name])
+
+
+def update_of(
+    header: Header, silo: str, parts: Mapping[str, Vector | float], *, reported: Mapping[str, float] | None = None
+) -> Update:
+    """A silo's answer."""
+    return Update(header=header, silo=silo, reported=dict(reported or {}), _parts=dict(parts))
+
+
+def add_up(updates: Sequence[Update]) -> Total:
+    """The sum. It does not depend on the order of silos: terms are added from the smallest to the largest."""
+    if not updates:
+        raise ProtocolError("No silo answered. At least one update is needed.")
+    first = updates[0]
+    for update in updates[1:]:
+        if update.header != first.header:
+            raise ProtocolError(f"{update.silo}: expected an answer to {first.header}, got one to {update.header}.")
+    names = [update.silo for update in updates]
+    if len(set(names)) != len(names):
+        raise ProtocolError(f"Expected one answer per silo, got two of {_repeated(names)!r}. Name each silo once.")
+    parts = {name: _ordered_sum([update._parts[name] for update in updates]) for name in first._parts}
+    reported = {update.silo: update.reported for update in updates if update.reported}
+    return Total(header=first.header, n_silos=len(updates), parts=parts, reported=reported)
+
+
+def _ordered_sum(terms: Sequence[Vector | float]) -> Vector | float:
+    total = np.sort(np.stack([np.asarray(term) for term in terms]), axis=0).sum(axis=0)
+    return float(total) if total.ndim == 0 else total
+
+
+def _repeated(names: Sequence[str]) -> str:
+    return next(name for name in names if names.count(name) > 1)
+
+
+def check_parts(
+    parts: Mapping[str, Vector | float], fields: Mapping[str, Field], *, n_pairs: int, header: Header, source: str
+) -> None:
+    """Raise unless `parts` are just what `fields` say: names, shapes, float64, finite, signs."""
+    where = f"{source}, round {header.round} ({header.method}, {header.step})"
+    if set(parts) != set(fields):
+        raise ProtocolError(f"{where}: expected {sorted(fields)}, got {sorted(parts)}. Do both sides run one version?")
+    for name, expected in fields.items():
+        values = np.asarray(parts[name])
+        if values.dtype != np.float64:
+            raise ProtocolError(f"{where}, {name}: expected float64, got {values.dtype}.")
+        shape = {"pairs": (n_pairs,), "number": ()}.get(expected.kind)
+        if expected.kind == "list" and not (values.ndim == 1 and values.size <= LONGEST_LIST):
+            raise ProtocolError(f"{where}, {name}: expected at most {LONGEST_LIST} numbers, got shape {values.shape}.")
+        if shape is not None and values.shape != shape:
+            raise ProtocolError(f"{where}, {name}: expected shape {shape}, got {values.shape}.")
+        if not np.isfinite(values).all():
+            raise ProtocolError(f"{where}, {name}: expected finite numbers, got NaN or infinity.")
+        if expected.nonnegative and values.size and values.min() < 0:
+            raise ProtocolError(f"{where}, {name}: expected numbers ≥ 0, got {values.min():g}.")
+
+
+# --- the wire ---------------------------------------------------------------------------------------------------------
+
+
+def encode_task(task: Task) -> bytes:
+    """The bytes of a task."""
+    return _encode(0, {"header": _as_dict(task.header)}, task.parts)
+
+
+def decode_task(data: bytes) -> Task:
+    """The task in these bytes."""
+    extra, parts = _decode(0, data)
+    return Task(header=_header(extra), parts=parts)
+
+
+def encode_update(update: Update) -> bytes:
+    """The bytes of an update."""
+    extra = {"header": _as_dict(update.header), "silo": update.silo, "reported": sorted(update.reported)}
+    numbers = {f"reported_{k}": update.reported[name] for k, name in enumerate(sorted(update.reported))}
+    return _encode(1, extra, {**update._parts, **numbers})
+
+
+def decode_update(data: bytes) -> Update:
+    """The update in these bytes."""
+    extra, parts = _decode(1, data)
+    names = extra.get("reported")
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ProtocolError("message: expected a list of reported names. It was not made by silograph, or was damaged.")
+    try:
+        reported = {name: float(parts.pop(f"reported_{k}")) for k, name in enumerate(names)}
+    except (KeyError, TypeError) as error:
+        raise ProtocolError("message: a reported number is missing. It was damaged.") from error
+    silo = extra.get("silo")
+    if not isinstance(silo, str):
+        raise ProtocolError("message: expected a silo's name. It was not made by silograph, or was damaged.")
+    return Update(header=_header(extra), silo=silo, reported=reported, _parts=parts)
+
+
+def _as_dict(header: Header) -> dict[str, Any]:
+    return {"run": header.run, "method": header.method, "step": header.step, "round": header.round}
+
+
+def _header(extra: Mapping[str, Any]) -> Header:
+    parts = extra.get("header")
+    kinds = {"run": str, "method": str, "step": str, "round": int}
+    if not isinstance(parts, dict) or set(parts) != set(kinds):
+        raise ProtocolError("message: expected run, method, step and round. It was not made by silograph.")
+    if any(type(parts[name]) is not kind for name, kind in kinds.items()) or parts["round"] < 0:
+        raise ProtocolError("message: run, method and step must be text, round a whole number ≥ 0.")
+    return Header(**parts)
+
+
+def _encode(kind: int, extra: Mapping[str, Any], parts: Mapping[str, Vector | float]) -> bytes:
+    arrays = {name: np.ascontiguousarray(value, dtype="<f8") for name, value in parts.items()}
+    shapes = [[name, -1 if array.ndim == 0 else array.size] for name, array in arrays.items()]
+    header = json.dumps({**extra, "parts": shapes}, ensure_ascii=False, separators=(",", ":")).encode()
+    body = b"".join(array.tobytes() for array in arrays.values())
+    message = HEAD.pack(MAGIC, FORMAT, kind, len(header), len(body) // 8) + header + body
+    return message + CHECKSUM.pack(zlib.crc32(message))
+
+
+def _decode(kind: int, data: bytes) -> tuple[dict[str, Any], dict[str, Vector | float]]:
+    header, body = _opened(kind, data)
+    shapes = header.get("parts")
+    if not isinstance(shapes, list):
+        raise ProtocolError("message: expected a list of parts. It was not made by silograph.")
+    parts: dict[str, Vector | float] = {}
+    start = 0
+    for name, size in _checked_shapes(shapes):
+        stop = start + max(size, 1) if size != 0 else start
+        if stop > body.size or name in parts:
+            raise ProtocolError(f"message: part {name!r} does not fit. It was damaged.")
+        parts[name] = float(body[start]) if size == -1 else body[start:stop].copy()
+        start = stop
+    if start != body.size:
+        raise ProtocolError("message: holds more numbers than it names. It was damaged.")
+    return header, parts
+
+
+def _opened(kind: int, data: bytes) -> tuple[dict[str, Any], Vector]:
+    """The JSON header and the numbers, once head and checksum are right."""
+    if len(data) < HEAD.size + CHECKSUM.size:
+        raise ProtocolError(f"message: expected at least {HEAD.size + CHECKSUM.size} bytes, got {len(data)}.")
+    magic, version, its_kind, header_size, n_numbers = HEAD.unpack_from(data)
+    if magic != MAGIC:
+        raise ProtocolError("message: expected one of silograph's, got something else.")
+    if version != FORMAT:
+        raise ProtocolError(f"message: expected format {FORMAT}, got {version}. Run the same silograph on both sides.")
+    if its_kind != kind:
+        raise ProtocolError(f"message: expected {('a task', 'an update')[kind]}, got another kind.")
+    expected = HEAD.size + header_size + 8 * n_numbers + CHECKSUM.size
+    if n_numbers > LARGEST or len(data) != expected:
+        raise ProtocolError(f"message: expected {expected} bytes, got {len(data)}. It was cut or damaged on its way.")
+    if CHECKSUM.unpack_from(data, expected - CHECKSUM.size)[0] != zlib.crc32(data[: -CHECKSUM.size]):
+        raise ProtocolError("message: the checksum is wrong. It was damaged on its way.")
+    try:
+        header = json.loads(data[HEAD.size : HEAD.size + header_size])
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise ProtocolError("message: its header cannot be read. It was not made by silograph.") from error
+    if not isinstance(header, dict):
+        raise ProtocolError("message: its header cannot be read. It was not made by silograph.")
+    body = np.frombuffer(data, dtype="<f8", count=n_numbers, offset=HEAD.size + header_size)
+    return header, body.astype(np.float64)
+
+
+def _checked_shapes(shapes: Iterable[Any]) -> Iterable[tuple[str, int]]:
+    for entry in shapes:
+        if not (isinstance(entry, list) and len(entry) == 2 and isinstance(entry[0], str) and type(entry[1]) is int):
+            raise ProtocolError("message: expected a name and a size for each part. It was not made by silograph.")
+        name, size = entry
+        if not NAME.fullmatch(name) or not -1 <= size <= LARGEST:
+            raise ProtocolError(f"message: part {name[:40]!r} of size {size} is not possible.")
+        yield name, size

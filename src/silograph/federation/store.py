@@ -1,0 +1,159 @@
+"""Checkpoints: what a run needs to go on, written each round, whole or not at all.
+
+A checkpoint is a folder. Arrays go to segments, one file per round with the arrays that are new; a manifest, one small
+JSON file, says how everything else looks and where each array lies. An array that was written once is only pointed to
+in later rounds, so that a long memory costs no more per round than a short one. The manifest is renamed into place
+last: before, the round has not happened; after, it has.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from silograph.errors import CheckpointError, OutputError
+
+FORMAT = 1
+ARRAY = "\x00array"  # no key of a memory starts so
+
+
+class Checkpoint:
+    """The checkpoint of one run in one folder."""
+
+    def __init__(self, folder: Path, *, run_id: str) -> None:
+        self._folder = folder
+        self._run_id = run_id
+        self._known: dict[int, tuple[np.ndarray, list[Any]]] = {}  # id → the array, kept alive, and where it lies
+        self._round = 0
+
+    def save(self, tree: dict[str, Any]) -> None:
+        """Write one more round. Arrays become read-only: what was written down may not change."""
+        self._round += 1
+        segment = _Segment(f"{self._round:08d}.segment", self._known)
+        body = segment.described(tree)
+        self._known = segment.known
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            if segment.size:
+                _write(self._folder / segment.name, b"".join(segment.pieces))
+            manifest = {"format": FORMAT, "run": self._run_id, "round": self._round, "tree": body}
+            _write(self._manifest(self._round), json.dumps(manifest).encode())
+            self._tidy()
+        except OSError as error:
+            raise OutputError(f"{self._folder}: the checkpoint cannot be written ({error.strerror}).") from error
+
+    def load(self) -> dict[str, Any] | None:
+        """The last round that was written whole; nothing where none was."""
+        manifests = sorted(self._folder.glob("*.json"))
+        if not manifests:
+            return None
+        path = manifests[-1]
+        manifest = _read_manifest(path)
+        if manifest.get("format") != FORMAT:
+            raise CheckpointError(f"{path}: made by another version of silograph. Start the run anew.")
+        if manifest.get("run") != self._run_id:
+            raise CheckpointError(
+                f"{path}: belongs to a run with other data or other settings. "
+                "Resume with the files and options it was started with, or start a new run elsewhere."
+            )
+        self._round = int(manifest["round"])
+        return dict(self._built(manifest["tree"], {}))
+
+    def _built(self, node: Any, segments: dict[str, bytes]) -> Any:
+        if isinstance(node, list):
+            return [self._built(child, segments) for child in node]
+        if not isinstance(node, dict):
+            return node
+        if ARRAY in node:
+            return self._array(node[ARRAY], segments)
+        return {key: self._built(child, segments) for key, child in node.items()}
+
+    def _array(self, where: list[Any], segments: dict[str, bytes]) -> np.ndarray:
+        name, offset, shape, checksum = where
+        path = self._folder / name
+        if name not in segments:
+            try:
+                segments[name] = path.read_bytes()
+            except OSError as error:
+                raise CheckpointError(f"{path}: cannot be read ({error.strerror}). Start the run anew.") from error
+        size = 8 * int(np.prod(shape))
+        piece = segments[name][offset : offset + size]
+        if len(piece) != size or zlib.crc32(piece) != checksum:
+            raise CheckpointError(f"{path}: is damaged. Start the run anew.")
+        array = np.frombuffer(piece, dtype="<f8").reshape(shape).astype(np.float64)
+        array.flags.writeable = False
+        self._known[id(array)] = (array, where)
+        return array
+
+    def _manifest(self, number: int) -> Path:
+        return self._folder / f"{number:08d}.json"
+
+    def _tidy(self) -> None:
+        """Remove earlier manifests, and segments that no kept array lies in."""
+        for path in sorted(self._folder.glob("*.json"))[:-1]:
+            path.unlink()
+        in_use = {where[0] for _, where in self._known.values()}
+        for path in self._folder.glob("*.segment"):
+            if path.name not in in_use:
+                path.unlink()
+
+
+class _Segment:
+    """The arrays that are new in this round, and the tree with every array replaced by where it lies."""
+
+    def __init__(self, name: str, known: dict[int, tuple[np.ndarray, list[Any]]]) -> None:
+        self.name = name
+        self.pieces: list[bytes] = []
+        self.size = 0
+        self.known: dict[int, tuple[np.ndarray, list[Any]]] = {}
+        self._before = known
+
+    def described(self, node: Any) -> Any:
+        if isinstance(node, dict):
+            return {key: self.described(child) for key, child in node.items()}
+        if isinstance(node, list | tuple):
+            return [self.described(child) for child in node]
+        if isinstance(node, np.ndarray):
+            return {ARRAY: self._place(node)}
+        return node.item() if isinstance(node, np.generic) else node
+
+    def _place(self, array: np.ndarray) -> list[Any]:
+        found = self.known.get(id(array)) or self._before.get(id(array))
+        if found is None:
+            array.flags.writeable = False
+            data = np.ascontiguousarray(array, dtype="<f8").tobytes()
+            found = (array, [self.name, self.size, list(array.shape), zlib.crc32(data)])
+            self.pieces.append(data)
+            self.size += len(data)
+        self.known[id(array)] = found
+        return found[1]
+
+
+def _read_manifest(path: Path) -> dict[str, Any]:
+    try:
+        manifest = json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{path}: cannot be read ({error}). Start the run anew.") from error
+    if not isinstance(manifest, dict):
+        raise CheckpointError(f"{path}: is no checkpoint. Start the run anew.")
+    return manifest
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Write to the side, bring it to the disk, rename."""
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,107 @@
+"""What FedAvg, FedProx, MRMTL and Ditto share: T rounds, in each of which the coordinator takes a plain mean.
+
+    FedAvg    each silo starts from the mean and makes K steps on its own g_i; the mean is the graph of all
+    FedProx   the same, with a pull (μ/2)‖w − mean‖² that keeps the K steps near
+    MRMTL     each silo goes on from its own graph, with the pull; its own graph is its answer
+    Ditto     FedAvg for the mean, and beside it each silo's own graph, with a pull to that mean
+
+Momentum starts anew where a silo starts from the mean, and is carried on where it goes on from its own graph.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+
+from silograph._types import Vector
+from silograph.federation.messages import NUMBER, NUMBER_NONNEGATIVE, PAIRS_NONNEGATIVE, Step, Task, Total
+from silograph.federation.silo import Memory, Silo
+from silograph.methods.method import Answer, Decision, Federation, distance, of_graph
+from silograph.methods.steps import FIRST_WEIGHT, advanced, is_sound, steps_of
+from silograph.problem import LocalProblem
+
+STEPS = MappingProxyType(
+    {
+        "round": Step(down={"mean": PAIRS_NONNEGATIVE}, up={"w": PAIRS_NONNEGATIVE, "diverged": NUMBER_NONNEGATIVE}),
+        "close": Step(down={"mean": PAIRS_NONNEGATIVE}, up={"objective": NUMBER, "edges": NUMBER_NONNEGATIVE}),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rounds:
+    """The settings of such a method."""
+
+    alpha: float
+    beta: float
+    zeta: float = 0.5
+    pull: float = 0.0  # μ; FedAvg has none
+    local_steps: int = 5  # K
+    rounds: int = 50  # T
+    step: float = 0.005  # η
+    momentum: float = 0.9  # ξ
+    first_weight: float = FIRST_WEIGHT  # w⁰
+
+    def problem(self, silo: Silo) -> LocalProblem:
+        """The silo's own problem."""
+        return silo.problem(alpha=self.alpha, beta=self.beta, zeta=self.zeta)
+
+    def advanced(self, silo: Silo, problem: LocalProblem, w: Vector, before: Vector) -> tuple[Vector, Vector]:
+        """(w, w_before) after the silo's K steps."""
+        n_steps = steps_of(silo, self.local_steps)
+        return advanced(problem, w, before, n_steps=n_steps, step=self.step, momentum=self.momentum)
+
+
+def begin(settings: Rounds, federation: Federation) -> Decision:
+    """The first task: w⁰ to all."""
+    mean = np.full(federation.pairs.size, settings.first_weight)
+    state = {"mean": mean, "consensus": mean, "diverged": False, "gap": np.nan, "converged": False}
+    return Decision(state=state, step="round", parts={"mean": mean})
+
+
+def merge(settings: Rounds, federation: Federation, state: Memory, total: Total) -> Decision:
+    """The mean, T times; then the end."""
+    if total.header.step == "close":
+        state = state | {"objective": total.number("objective")}
+        return Decision(state=state, step=None, record={"objective": state["objective"]})
+    if total.number("diverged"):
+        return Decision(state=state | {"diverged": True}, step="close", parts={"mean": state["mean"]})
+    mean = total.vector("w") / federation.n_silos
+    moved = distance(mean, state["mean"]) / max(float(np.sqrt(mean @ mean)), 1e-300)
+    state = state | {"mean": mean, "consensus": mean, "converged": bool(moved < 1e-6)}
+    step = "round" if total.header.round < settings.rounds else "close"
+    return Decision(state=state, step=step, parts={"mean": mean}, record={"moved": moved})
+
+
+def told(w: Vector, fallback: Vector) -> dict[str, Vector | float]:
+    """What a silo says of a round; where its step was too long, that, and the mean it was given."""
+    sound = is_sound(w)
+    return {"w": w if sound else fallback, "diverged": float(not sound)}
+
+
+def closed(silo: Silo, w: Vector, mean: Vector, objective: float) -> Answer:
+    """The silo's graph at the end."""
+    parts = {"objective": objective, "edges": float(np.count_nonzero(w))}
+    return Answer(parts=parts, singly=of_graph(silo, w, mean))
+
+
+def first_own(memory: Memory, mean: Vector) -> None:
+    """At the first round a silo's own graph is w⁰."""
+    if "w" not in memory:
+        memory.update(w=mean, w_before=mean)
+
+
+def go_on(settings: Rounds, silo: Silo, problem: LocalProblem) -> Vector:
+    """K more steps of the silo's own graph; a step too long changes nothing but is returned to be told."""
+    memory = silo.memory
+    w, before = settings.advanced(silo, problem, memory["w"], memory["w_before"])
+    if is_sound(w):
+        memory.update(w=w, w_before=before)
+    return w
+
+
+def is_closing(task: Task) -> bool:
+    """Whether this is the last exchange."""
+    return task.header.step == "close"

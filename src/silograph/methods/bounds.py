@@ -1,0 +1,64 @@
+"""Both sides of the joint problem's certificate, from sums alone.
+
+    primal   P(u) = Σ_i min over w of [g_i(w) + ρ‖w − u‖] + λ 1ᵀu           any w is an upper bound
+    dual     D(v) = Σ_i min over w of [g_i(w) + v_iᵀw]                      for ‖v_i‖ ≤ ρ and Σ_i v_i ≤ λ
+
+The forces v_i of a round miss Σ v_i ≤ λ by a little. The coordinator tells what is missing, r = λ − Σ v_i (all of it on
+the edges of u, only what is too much elsewhere), and the silos take equal shares δ of it: the fused ones if there are
+any, as their forces have room to grow and their graphs are u, where a change of force costs nothing to first order;
+otherwise all. A silo whose ‖v_i + δ‖ exceeds ρ lessens its positive entries until it does not, which keeps Σ v_i ≤ λ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from silograph._types import Vector
+from silograph.federation.messages import NUMBER, NUMBER_NONNEGATIVE, Total
+from silograph.methods.method import dot
+from silograph.methods.pull import solved
+from silograph.problem import LocalProblem
+
+DUAL_FIELDS = {"bound": NUMBER, "boundless": NUMBER_NONNEGATIVE}
+
+
+def missing_share(force_sum: Vector, u: Vector, *, lam: float, n_sharing: float) -> Vector:
+    """δ, the share of what the forces miss, for each silo that takes one."""
+    missing = lam - force_sum
+    share: Vector = np.where(u > 0, missing, np.minimum(missing, 0.0)) / n_sharing
+    return share
+
+
+def within(force: Vector, rho: float) -> Vector | None:
+    """A force no larger than ρ and nowhere above `force`; nothing if its negative part alone is too large."""
+    positive = np.maximum(force, 0.0)
+    squares = dot(force, force)
+    if squares <= rho**2:
+        return force
+    rising = dot(positive, positive)
+    room = rho**2 - (squares - rising)
+    if room < 0:
+        return None
+    lessened: Vector = np.minimum(force, 0.0) + positive * np.sqrt(room / rising)
+    return lessened
+
+
+def dual_parts(problem: LocalProblem, force: Vector, *, rho: float, start: Vector) -> tuple[dict[str, float], Vector]:
+    """A silo's part of the lower bound, or the word that it has none, and the multipliers that prove it."""
+    feasible = within(force, rho)
+    if feasible is None:
+        return {"bound": 0.0, "boundless": 1.0}, start
+    solution = solved(replace(problem, cost=problem.cost + feasible), start)
+    return {"bound": solution.primal - solution.gap, "boundless": 0.0}, solution.y
+
+
+def dual_bound(total: Total) -> float:
+    """The lower bound on the optimum."""
+    return -np.inf if total.number("boundless") else total.number("bound")
+
+
+def relative_gap(primal: float, dual: float, *, alpha: float, n_nodes: int, n_silos: int) -> float:
+    """The gap measured against |primal|, but never against less than a millionth of αdI (see LocalProblem.scale)."""
+    return (primal - dual) / max(abs(primal), 1e-6 * alpha * n_nodes * n_silos)

@@ -1,0 +1,312 @@
+"""The exact optimum of the paper's model, in every regime, with a certificate from sums alone.
+
+    minimise   Σ_i [g_i(w_i) + ρ‖w_i − u‖] + λ 1ᵀu      over w_i, u ≥ 0
+
+With φ_i(u) = min over w of g_i(w) + ρ‖w − u‖ this is min Σ φ_i(u) + λ1ᵀu. Douglas-Rachford splitting solves it with one
+sum per round. Silo i keeps a point s_i and a metric m_i (one number per pair):
+
+    coordinator   u = (Σ m_i s_i − λ)₊ / Σ m_i
+    silo          u_i = argmin φ_i(u') + ½‖u' − (2u − s_i)‖²_{m_i}     (pull.py)        force v_i = m_i (u_i − 2u + s_i)
+                  s_i ← s_i + r (u_i − u)
+
+Three things make it take few rounds. *The metric is each silo's own curvature, pair by pair*: an edge that the silo
+does not have resists with the strength of its pull, one that it has with its own curvature; with the exact Hessian one
+round would do. It is learned in the first rounds, then kept. *Anderson's acceleration* (mixing.py) takes over from
+there; its Gram matrix is a sum too. *The start* is the pooled optimum, at which the fully fused problem is solved
+already.
+
+What the coordinator sees: Σ m_i, Σ m_i s_i, Σ v_i, and sums of numbers. Fusing, γ_i and all graphs stay in the silos.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+
+from silograph._types import Matrix, Vector
+from silograph.federation.messages import (
+    LIST,
+    NUMBER,
+    NUMBER_NONNEGATIVE,
+    PAIRS,
+    PAIRS_NONNEGATIVE,
+    Step,
+    Task,
+    Total,
+)
+from silograph.federation.silo import Memory, Silo
+from silograph.methods.bounds import DUAL_FIELDS, dual_bound, dual_parts, missing_share, relative_gap
+from silograph.methods.method import Answer, Decision, Federation, distance, dot, of_graph
+from silograph.methods.mixing import coefficients
+from silograph.methods.pull import Pulled, pulled
+from silograph.problem import LocalProblem
+
+OVER = 1.8  # r, the over-relaxation; convergence is proved below 2
+ADAPTING = 8  # rounds in which the metric is learned
+HISTORY = 20  # points that are mixed
+HISTORY_NUMBERS = 5_000_000  # numbers that a silo keeps for mixing, whatever the size of the graph
+STIFFEST = 1e3  # times q: the most by which an absent edge resists in the metric
+FUSED_ABSENT = 100.0  # how much stiffer a fused silo's absent edges count than its present ones
+FIRST_ACCURACY, BEST_ACCURACY = 1e-5, 1e-12  # of the force, far from the optimum and at it
+NEAR = 100.0  # times the tolerance: from there on each round could be the last
+NODE = 0.5
+RESTART = 2.0  # growth of the residual at which mixing starts anew
+
+DOWN = {
+    "u": PAIRS_NONNEGATIVE,
+    "share": PAIRS,  # of what the forces miss
+    "fused": NUMBER_NONNEGATIVE,  # how many silos are, who then take the shares
+    "adopt": NUMBER,  # whether to adopt the metric last proposed
+    "last": NUMBER,  # whether this round may be the last
+    "accuracy": NUMBER,
+}
+STEPS = MappingProxyType(
+    {
+        "start": Step(
+            down={"u": PAIRS_NONNEGATIVE},
+            up={
+                "primal": NUMBER,
+                "fused": NUMBER_NONNEGATIVE,
+                "metric": PAIRS_NONNEGATIVE,
+                "target": PAIRS,
+                "force": PAIRS,
+            },
+        ),
+        "adapt": Step(
+            down=DOWN,
+            up=DUAL_FIELDS
+            | {
+                "primal": NUMBER,
+                "fused": NUMBER_NONNEGATIVE,
+                "metric": PAIRS_NONNEGATIVE,
+                "target": PAIRS,
+                "force": PAIRS,
+            },
+        ),
+        "mix": Step(
+            down=DOWN | {"mixing": LIST},
+            up=DUAL_FIELDS
+            | {"primal": NUMBER, "fused": NUMBER_NONNEGATIVE, "target": PAIRS, "force": PAIRS, "products": LIST},
+        ),
+        "close": Step(down={"u": PAIRS_NONNEGATIVE}, up={"primal": NUMBER, "fused": NUMBER_NONNEGATIVE}),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consensus:
+    """The exact method. `pooled` is the start: the optimum of all silos' data together."""
+
+    alpha: float
+    beta: float
+    rho: float  # > 0
+    lam: float  # ≥ 0
+    pooled: Vector
+    zeta: float = 0.0
+    tol: float = 1e-6
+    max_rounds: int = 200
+
+    @property
+    def name(self) -> str:
+        return "exact"
+
+    @property
+    def steps(self) -> MappingProxyType[str, Step]:
+        return STEPS
+
+    # --- the silo's half ----------------------------------------------------------------------------------------------
+
+    def local(self, silo: Silo, task: Task) -> Answer:
+        problem = silo.problem(alpha=self.alpha, beta=self.beta, zeta=self.zeta)
+        u, memory = task.vector("u"), silo.memory
+        if task.header.step == "start":
+            return self._local_start(problem, u, memory)
+        if task.header.step == "close":
+            return self._finished(problem, u, silo)
+        last = bool(task.number("last"))
+        closing = self._finished(problem, u, silo) if last else None
+        primal = self._primal(problem, u, memory) if closing is None else float(closing.parts["primal"])
+        force = memory["force"]
+        if np.isinf(memory["strength"]) or not task.number("fused"):
+            force = force + task.vector("share")
+        bound, memory["bound_y"] = dual_parts(problem, force, rho=self.rho, start=memory["bound_y"])
+        self._take_point(task, u, memory)
+        result, residual = self._step(problem, u, memory, task.number("accuracy"))
+        parts = bound | {
+            "primal": primal,
+            "fused": float(np.isinf(result.strength)),
+            "target": memory["metric"] * memory["next"],
+            "force": result.force,
+        }
+        if task.header.step == "adapt":
+            memory["metric_next"] = np.sqrt(memory["metric"] * self._metric(problem, result))
+            parts["metric"] = memory["metric_next"]
+        else:
+            memory["points"] = [*memory["points"], memory["next"]]
+            memory["residuals"] = [*memory["residuals"], residual]
+            weighted = memory["metric"] * residual
+            parts["products"] = np.array([dot(weighted, other) for other in memory["residuals"]])
+        return Answer(parts=parts, singly=closing.singly if closing else {})
+
+    def _local_start(self, problem: LocalProblem, u: Vector, memory: Memory) -> Answer:
+        first = memory.get("y")
+        result = pulled(
+            problem, u, metric=None, rho=self.rho, strength=4 * self.beta, start=first, accuracy=FIRST_ACCURACY
+        )
+        metric = self._metric(problem, result)
+        memory.update(w=result.w, y=result.y, strength=result.strength, force=result.force, metric=metric)
+        memory.update(next=u + result.force / metric, u_own=u, points=[], residuals=[], bound_y=result.y)
+        parts = {
+            "primal": problem.value(result.w) + self.rho * distance(result.w, u),
+            "fused": float(np.isinf(result.strength)),
+            "metric": metric,
+            "target": metric * memory["next"],
+            "force": result.force,
+        }
+        return Answer(parts=parts)
+
+    def _take_point(self, task: Task, u: Vector, memory: Memory) -> None:
+        """The point s_i of this round: the last one in the metric now adopted, or a mixture of earlier ones."""
+        if task.number("adopt"):
+            ratio = memory["metric"] / memory["metric_next"]
+            memory.update(point=u + ratio * (memory["next"] - u), metric=memory["metric_next"], points=[], residuals=[])
+            return
+        mixing = task.vector("mixing") if task.header.step == "mix" else np.zeros(0)
+        kept = mixing.size
+        points = memory["points"][len(memory["points"]) - kept :]
+        residuals = memory["residuals"][len(memory["residuals"]) - kept :]
+        point = sum((a * other for a, other in zip(mixing, points, strict=True)), np.zeros_like(u))
+        memory.update(point=point if kept else memory["next"], points=points, residuals=residuals)
+
+    def _step(self, problem: LocalProblem, u: Vector, memory: Memory, accuracy: float) -> tuple[Pulled, Vector]:
+        anchor = 2 * u - memory["point"]
+        result = pulled(
+            problem,
+            anchor,
+            metric=memory["metric"],
+            rho=self.rho,
+            strength=memory["strength"],
+            start=memory["y"],
+            accuracy=accuracy,
+        )
+        u_own = anchor + result.force / memory["metric"]
+        residual = OVER * (u_own - u)
+        memory.update(w=result.w, y=result.y, strength=result.strength, force=result.force, u_own=u_own)
+        memory["next"] = memory["point"] + residual
+        return result, residual
+
+    def _metric(self, problem: LocalProblem, result: Pulled) -> Vector:
+        """The silo's curvature, pair by pair."""
+        q = 4 * self.beta
+        y = problem.multipliers(result.w)
+        # The diagonal of ∇²g, its degree part enlarged, as the edges of a node bend together
+        neighbours = 2 * np.count_nonzero(result.w) / problem.n_nodes
+        own: Vector = q + NODE * np.sqrt(neighbours) * problem.pairs.sums(y**2) / self.alpha
+        if np.isinf(result.strength):
+            metric: Vector = own * np.where(result.w > 0, 1.0, FUSED_ABSENT)
+            return metric
+        pull = min(result.strength, STIFFEST * q)
+        metric = np.where(result.w > 0, own * pull / (own + pull), pull)
+        return metric
+
+    def _primal(self, problem: LocalProblem, u: Vector, memory: Memory) -> float:
+        """The best of three graphs at the consensus u: u itself, the last graph, and that moved along with u."""
+        moved = np.maximum(memory["w"] + u - memory["u_own"], 0.0)
+        return min(problem.value(w) + self.rho * distance(w, u) for w in (u, memory["w"], moved))
+
+    def _finished(self, problem: LocalProblem, u: Vector, silo: Silo) -> Answer:
+        """The graph that belongs to the consensus u."""
+        memory = silo.memory
+        result = pulled(
+            problem,
+            u,
+            metric=None,
+            rho=self.rho,
+            strength=memory["strength"],
+            start=memory["y"],
+            accuracy=BEST_ACCURACY,
+        )
+        parts = {
+            "primal": problem.value(result.w) + self.rho * distance(result.w, u),
+            "fused": float(np.isinf(result.strength)),
+        }
+        return Answer(parts=parts, singly=of_graph(silo, result.w, u))
+
+    # --- the coordinator's half ---------------------------------------------------------------------------------------
+
+    def begin(self, federation: Federation) -> Decision:
+        state = {
+            "round": 0,
+            "u": self.pooled,
+            "dual": -np.inf,
+            "gram": np.zeros((0, 0)),
+            "targets": [],
+            "closed": False,
+        }
+        return Decision(state=state, step="start", parts={"u": self.pooled})
+
+    def merge(self, federation: Federation, state: Memory, total: Total) -> Decision:
+        state = state | {"round": state["round"] + 1}
+        primal = total.number("primal") + self.lam * float(state["u"].sum())
+        step = total.header.step
+        if step in ("adapt", "mix"):
+            state["dual"] = max(state["dual"], dual_bound(total))
+        gap = relative_gap(
+            primal, state["dual"], alpha=self.alpha, n_nodes=federation.pairs.n_nodes, n_silos=federation.n_silos
+        )
+        state.update(objective=primal, gap=gap, converged=bool(gap <= self.tol), consensus=state["u"])
+        record = {"objective": primal, "bound": state["dual"], "gap": gap, "fused": total.number("fused")}
+        if step == "close" or (state["converged"] and state.get("last", False)):
+            return Decision(state=state, step=None, record=record)
+        if state["converged"] or state["round"] >= self.max_rounds - 1:
+            return Decision(state=state, step="close", parts={"u": state["u"]}, record=record)
+        return self._next(federation, state, total, record)
+
+    def _next(self, federation: Federation, state: Memory, total: Total, record: dict[str, float]) -> Decision:
+        target, step = total.vector("target"), total.header.step
+        adopt = step == "adapt"
+        if step == "start":
+            state["metric"] = total.vector("metric")
+        mixing = np.zeros(0)
+        if step == "mix":
+            target, mixing = self._mixed(state, target, total.vector("products"))
+        u = np.maximum(target - self.lam, 0.0) / state["metric"]
+        if adopt:
+            state["metric"] = total.vector("metric")
+        state.update(u=u, last=state["gap"] <= NEAR * self.tol)
+        fused = total.number("fused")
+        share = missing_share(total.vector("force"), u, lam=self.lam, n_sharing=fused or federation.n_silos)
+        accuracy = min(max(1e-3 * state["gap"], BEST_ACCURACY), FIRST_ACCURACY)
+        parts: dict[str, Vector | float] = {
+            "u": u,
+            "share": share,
+            "fused": fused,
+            "adopt": float(adopt),
+            "last": float(state["last"]),
+            "accuracy": float(accuracy),
+        }
+        if state["round"] <= ADAPTING:
+            return Decision(state=state, step="adapt", parts=parts, record=record)
+        return Decision(state=state, step="mix", parts=parts | {"mixing": mixing}, record=record)
+
+    def _mixed(self, state: Memory, target: Vector, products: Vector) -> tuple[Vector, Vector]:
+        """Anderson's mixture of targets and its coefficients."""
+        gram = _extended(state["gram"], products)
+        targets = [*state["targets"], target]
+        residual = float(gram[-1, -1])
+        longest = max(2, min(HISTORY + 1, HISTORY_NUMBERS // (2 * target.size)))
+        keep = 1 if residual > RESTART**2 * state.get("residual", np.inf) else min(len(targets), longest)
+        gram, targets = gram[-keep:, -keep:], targets[-keep:]
+        mixing = coefficients(gram)
+        state.update(gram=gram, targets=targets, residual=residual)
+        return sum((a * other for a, other in zip(mixing, targets, strict=True)), np.zeros_like(target)), mixing
+
+
+def _extended(gram: Matrix, products: Vector) -> Matrix:
+    """The Gram matrix with one row and column more."""
+    out = np.empty((products.size, products.size))
+    out[:-1, :-1] = gram
+    out[-1, :] = out[:, -1] = products
+    return out

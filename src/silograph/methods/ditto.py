@@ -1,0 +1,102 @@
+"""Ditto (Li et al. 2021): FedAvg for one graph of all, and beside it each silo's own, pulled to it by (μ/2)‖w − mean‖².
+
+Exactly, it is two problems one after the other: the pooled one, and each silo's own with the pull. `ExactDitto` solves
+them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+
+from silograph._types import Vector
+from silograph.federation.messages import NUMBER, NUMBER_NONNEGATIVE, PAIRS_NONNEGATIVE, Step, Task, Total
+from silograph.federation.silo import Memory, Silo
+from silograph.methods import averaging
+from silograph.methods.method import Answer, Decision, Federation, of_graph
+from silograph.methods.pull import anchored
+from silograph.methods.steps import is_sound
+from silograph.solvers.settled import settled
+
+EXACT_STEPS = MappingProxyType(
+    {
+        "learn": Step(
+            down={"u": PAIRS_NONNEGATIVE},
+            up={"objective": NUMBER, "gap": NUMBER_NONNEGATIVE, "edges": NUMBER_NONNEGATIVE},
+        )
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Ditto:
+    """The papers' iteration."""
+
+    settings: averaging.Rounds
+
+    @property
+    def name(self) -> str:
+        return "ditto"
+
+    @property
+    def steps(self) -> MappingProxyType[str, Step]:
+        return averaging.STEPS
+
+    def local(self, silo: Silo, task: Task) -> Answer:
+        mean, problem = task.vector("mean"), self.settings.problem(silo)
+        averaging.first_own(silo.memory, mean)
+        own = anchored(problem, mean, self.settings.pull)
+        if averaging.is_closing(task):
+            w = silo.memory["w"]
+            constant = 0.5 * self.settings.pull * float(mean @ mean)  # ½μ‖w − a‖² less what `anchored` holds of it
+            return averaging.closed(silo, w, mean, own.value(w) + constant)
+        personal = averaging.go_on(self.settings, silo, own)
+        w, _ = self.settings.advanced(silo, problem, mean, mean)
+        return Answer(parts=averaging.told(w if is_sound(personal) else personal, mean))
+
+    def begin(self, federation: Federation) -> Decision:
+        return averaging.begin(self.settings, federation)
+
+    def merge(self, federation: Federation, state: Memory, total: Total) -> Decision:
+        return averaging.merge(self.settings, federation, state, total)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExactDitto:
+    """Both problems solved; `pooled` is the first one's solution, found in the set-up exchange."""
+
+    alpha: float
+    beta: float
+    pull: float
+    pooled: Vector
+    zeta: float = 0.0
+    tol: float = 1e-6
+
+    @property
+    def name(self) -> str:
+        return "ditto"
+
+    @property
+    def steps(self) -> MappingProxyType[str, Step]:
+        return EXACT_STEPS
+
+    def local(self, silo: Silo, task: Task) -> Answer:
+        u = task.vector("u")
+        problem = silo.problem(alpha=self.alpha, beta=self.beta, zeta=self.zeta)
+        solution = settled(anchored(problem, u, self.pull), silo.memory.get("y"))
+        objective = solution.primal + 0.5 * self.pull * float(u @ u)
+        edges = float(np.count_nonzero(solution.w))
+        parts = {"objective": objective, "gap": solution.gap, "edges": edges}
+        return Answer(parts=parts, singly=of_graph(silo, solution.w, u))
+
+    def begin(self, federation: Federation) -> Decision:
+        return Decision(state={"consensus": self.pooled}, step="learn", parts={"u": self.pooled})
+
+    def merge(self, federation: Federation, state: Memory, total: Total) -> Decision:
+        objective = total.number("objective")
+        scale = max(abs(objective), 1e-6 * self.alpha * federation.pairs.n_nodes * federation.n_silos)
+        gap = total.number("gap") / scale
+        state = state | {"objective": objective, "gap": gap, "converged": bool(gap <= self.tol), "diverged": False}
+        return Decision(state=state, step=None, record={"objective": objective, "gap": gap})

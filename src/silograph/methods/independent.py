@@ -1,0 +1,97 @@
+"""Independent graph learning (IGL): each silo alone, exactly or by the paper's gradient steps.
+
+One exchange: every silo learns, and the mean of the graphs stands in for a consensus, which this method does not have.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+
+from silograph.federation.messages import NUMBER, NUMBER_NONNEGATIVE, PAIRS_NONNEGATIVE, Step, Task, Total
+from silograph.federation.silo import Memory, Silo
+from silograph.methods.method import Answer, Decision, Federation, of_graph
+from silograph.methods.steps import FIRST_WEIGHT, advanced, is_sound, steps_of
+from silograph.solvers.settled import settled
+
+STEPS = MappingProxyType(
+    {
+        "learn": Step(
+            down={},
+            up={
+                "objective": NUMBER,
+                "gap": NUMBER_NONNEGATIVE,
+                "diverged": NUMBER_NONNEGATIVE,
+                "w": PAIRS_NONNEGATIVE,
+            },
+        ),
+        "close": Step(down={"u": PAIRS_NONNEGATIVE}, up={"edges": NUMBER_NONNEGATIVE}),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Independent:
+    """Every silo for itself."""
+
+    alpha: float
+    beta: float
+    zeta: float = 0.0
+    exact: bool = True
+    n_steps: int = 250  # of the gradient method
+    step: float = 0.005
+    momentum: float = 0.9
+    first_weight: float = FIRST_WEIGHT
+    tol: float = 1e-6
+
+    @property
+    def name(self) -> str:
+        return "independent"
+
+    @property
+    def steps(self) -> MappingProxyType[str, Step]:
+        return STEPS
+
+    def local(self, silo: Silo, task: Task) -> Answer:
+        problem = silo.problem(alpha=self.alpha, beta=self.beta, zeta=self.zeta)
+        if task.header.step == "close":
+            w = silo.memory["w"]
+            singly = of_graph(silo, w, task.vector("u"))
+            return Answer(parts={"edges": float(np.count_nonzero(w))}, singly=singly)
+        diverged = False
+        if self.exact:
+            solution = settled(problem, silo.memory.get("y"))
+            w, gap = solution.w, solution.gap
+            silo.memory["y"] = solution.y
+        else:
+            first = np.full(silo.pairs.size, self.first_weight)
+            n_steps = steps_of(silo, self.n_steps)
+            w, _ = advanced(problem, first, first, n_steps=n_steps, step=self.step, momentum=self.momentum)
+            diverged = not is_sound(w)
+            w = first if diverged else w
+            gap = problem.gap(w, problem.multipliers(w))
+        silo.memory["w"] = w
+        parts = {"objective": problem.value(w), "gap": gap, "diverged": float(diverged), "w": w}
+        return Answer(parts=parts)
+
+    def begin(self, federation: Federation) -> Decision:
+        return Decision(state={}, step="learn")
+
+    def merge(self, federation: Federation, state: Memory, total: Total) -> Decision:
+        if total.header.step == "close":
+            return Decision(state=state, step=None, record={"edges": total.number("edges")})
+        objective = total.number("objective")
+        scale = max(abs(objective), 1e-6 * self.alpha * federation.pairs.n_nodes * federation.n_silos)
+        gap = total.number("gap") / scale
+        mean = total.vector("w") / federation.n_silos
+        state = {
+            "consensus": mean,
+            "objective": objective,
+            "gap": gap,
+            "converged": bool(gap <= self.tol),
+            "diverged": bool(total.number("diverged")),
+        }
+        record = {"objective": objective, "gap": gap}
+        return Decision(state=state, step="close", parts={"u": mean}, record=record)
