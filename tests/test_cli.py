@@ -108,7 +108,7 @@ def test_what_looks_wrong_is_told(brain):
     brain.T.to_csv("transposed.csv", index=False)
     assert "other way round" in run("transposed.csv").output
     brain.rename_axis("subject").to_csv("counted.csv")
-    assert "Column 'subject' counts the rows" in run("counted.csv").output
+    assert "Column 'subject' of counted.csv counts the rows" in run("counted.csv").output
     assert "counts the rows" not in run("counted.csv", "--drop", "subject").output
     assert run("brain.csv", "--force").exit_code == 2
 

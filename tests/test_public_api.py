@@ -7,6 +7,8 @@ import silograph
 
 def test_the_public_names_are_these_and_all_of_them_exist():
     assert silograph.__all__ == [
+        "CheckpointError",
+        "ConsensusGraph",
         "DegreeWarning",
         "Graph",
         "GraphError",
@@ -17,10 +19,12 @@ def test_the_public_names_are_these_and_all_of_them_exist():
         "Pairs",
         "PairsError",
         "ParameterError",
+        "ProtocolError",
         "Scores",
         "SignalError",
         "Signals",
         "SilographError",
+        "SilosError",
         "SmoothGraph",
         "Solution",
         "open_signals",

@@ -1,8 +1,10 @@
 """silograph learns graphs from signals that may not leave their silos.
 
-    from silograph import SmoothGraph
-    model = SmoothGraph(degree=5).fit(X)        # X: (samples, nodes)
+    from silograph import ConsensusGraph, SmoothGraph
+    model = SmoothGraph(degree=5).fit(X)                          # one silo; X: (samples, nodes)
     model.adjacency_, model.graph_, model.gap_
+    model = ConsensusGraph(degree=5).fit({"oslo": X1, "lima": X2})    # several
+    model.graphs_, model.consensus_graph_, model.contributions_, model.gap_
 
 The public names are those of ``__all__``; they are imported on first use, so that ``import silograph`` is quick.
 """
@@ -13,16 +15,20 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from silograph.edges import Pairs
     from silograph.errors import (
+        CheckpointError,
         DegreeWarning,
         GraphError,
         MissingExtraError,
         OutputError,
         PairsError,
         ParameterError,
+        ProtocolError,
         SignalError,
         SilographError,
+        SilosError,
     )
-    from silograph.estimators import SmoothGraph
+    from silograph.estimators.consensus import ConsensusGraph
+    from silograph.estimators.smooth import SmoothGraph
     from silograph.graph import Graph
     from silograph.graph_files import read_graph, write_graph
     from silograph.metrics import Scores, score
@@ -34,6 +40,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "CheckpointError",
+    "ConsensusGraph",
     "DegreeWarning",
     "Graph",
     "GraphError",
@@ -44,10 +52,12 @@ __all__ = [
     "Pairs",
     "PairsError",
     "ParameterError",
+    "ProtocolError",
     "Scores",
     "SignalError",
     "Signals",
     "SilographError",
+    "SilosError",
     "SmoothGraph",
     "Solution",
     "open_signals",
@@ -64,7 +74,8 @@ _HOME = _ERRORS | {
     "Pairs": "edges",
     "Scores": "metrics",
     "Signals": "signals",
-    "SmoothGraph": "estimators",
+    "ConsensusGraph": "estimators.consensus",
+    "SmoothGraph": "estimators.smooth",
     "Solution": "solvers.solution",
     "open_signals": "signals",
     "read_graph": "graph_files",

@@ -9,15 +9,20 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
+from rich.console import Console, RenderableType
 
 from silograph import __version__
 from silograph.errors import ParameterError, SilographError
+
+if TYPE_CHECKING:
+    from silograph.cli_study import StudyRequest
+    from silograph.cli_tables import TableOptions
 
 BAD_INPUT, WRONG_USAGE = 1, 2
 NOT_CONVERGED = 3  # exit code: the graph was learned and written, but not to the tolerance asked for
@@ -30,6 +35,19 @@ app = typer.Typer(
     help="Learn graphs from signals that may not leave their silos.",
 )
 complaints = Console(stderr=True, soft_wrap=True)
+
+
+class MethodChoice(StrEnum):
+    """The methods by the names that StudySettings takes."""
+
+    exact = "exact"
+    algorithm1 = "algorithm1"
+    independent = "independent"
+    pooled = "pooled"
+    fedavg = "fedavg"
+    fedprox = "fedprox"
+    mrmtl = "mrmtl"
+    ditto = "ditto"
 
 
 class SolverChoice(StrEnum):
@@ -54,87 +72,169 @@ def _main(
     del version
 
 
-LEARN_HELP = """Learn the graph of one table of signals, exactly, with a certificate.
+LEARN_HELP = """Learn graphs from tables of signals, exactly, with a certificate.
 
-The table has one row per sample and one column per node: CSV, TSV, AFNI/PCP .1D, .npy, .npz or Parquet. Its first line
-may name the nodes.
+One table: its graph. Several tables, each a silo with the same nodes: a graph for each, and the consensus of what they
+share. A table has one row per sample and one column per node: CSV, TSV, AFNI/PCP .1D, .npy, .npz or Parquet. Its first
+line may name the nodes; silos are aligned by these names.
 
 [bold]Examples[/bold]
 
   silograph learn brain.csv --degree 5 --out run/
 
-  silograph learn weather.csv --drop date --standardize --json
+  silograph learn oslo.csv lima.csv kyoto.csv --degree 5 --out run/
+
+  silograph learn oslo.csv lima.csv --coupling 0.9 --sparsity 0.3 --json
+
+  silograph learn --resume run/
 
 [bold]Exit codes[/bold]  0 learned; 1 bad input; 2 wrong options; 3 learned and written, but the tolerance was not met.
 After 1 and 2 nothing was written.
 """
+SILOS_PANEL, ONE_PANEL, FILES_PANEL = "Several silos", "One table", "Tables and results"
 
 
 @app.command(help=LEARN_HELP)
 def learn(
-    signals: Annotated[Path, typer.Argument(help="Table of signals: rows are samples, columns are nodes.")],
+    signals: Annotated[
+        list[Path] | None, typer.Argument(help="Tables of signals, one per silo: rows are samples, columns are nodes.")
+    ] = None,
     degree: Annotated[
         float | None,
         typer.Option(
-            help="Mean number of neighbours. Default: 5, or 3 up to 15 nodes; at most half of what is possible."
+            help="Mean number of neighbours; of several silos, what each would have alone. "
+            "Default: 5, or 3 up to 15 nodes; at most half of what is possible."
         ),
     ] = None,
     alpha: Annotated[float | None, typer.Option(help="The model's α, with --beta, instead of a degree.")] = None,
     beta: Annotated[float | None, typer.Option(help="The model's β, with --alpha, instead of a degree.")] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder to write: graph.graphml, edges.csv, graph.npz, run.json.")
+    tol: Annotated[
+        float | None, typer.Option(help="Relative duality gap to reach. Default: 1e-8, or 1e-6 for several silos.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an earlier run in --out.")] = False,
-    standardize: Annotated[
-        bool, typer.Option("--standardize", help="Centre and scale each node first (different units or amplitudes).")
-    ] = False,
-    drop: Annotated[list[str] | None, typer.Option(help="Column that is not a node; may be repeated.")] = None,
-    key: Annotated[str | None, typer.Option(help="Which array of an .npz file holds the signals.")] = None,
-    header: Annotated[
-        bool | None,
-        typer.Option("--header/--no-header", help="Whether the first row names the nodes. Default: found out."),
+    zeta: Annotated[
+        float | None,
+        typer.Option(help="Added to each degree under the logarithm. Default: 0, or 0.5 for the paper's iterations."),
     ] = None,
-    precomputed: Annotated[
-        bool, typer.Option("--precomputed", help="The table is a symmetric matrix of mean squared differences.")
-    ] = False,
-    allow: Annotated[
-        Path | None, typer.Option(help="CSV of two node names per row: the only pairs that may be edges.")
+    coupling: Annotated[
+        float | None,
+        typer.Option(
+            help="How strongly silos are drawn together: 0 not at all, around 1 they fuse. Default: 0.5.",
+            rich_help_panel=SILOS_PANEL,
+        ),
     ] = None,
-    forbid: Annotated[
-        Path | None, typer.Option(help="CSV of two node names per row: pairs that may not be edges.")
+    sparsity: Annotated[
+        float | None,
+        typer.Option(
+            help="How sparse the consensus is: 0 not at all, from 1 on it is empty. Default: 0.1.",
+            rich_help_panel=SILOS_PANEL,
+        ),
+    ] = None,
+    nu: Annotated[
+        float | None,
+        typer.Option(help="The model's ν, with --lam, instead of a coupling.", rich_help_panel=SILOS_PANEL),
+    ] = None,
+    lam: Annotated[
+        float | None,
+        typer.Option(help="The model's λ, with --nu, instead of a sparsity.", rich_help_panel=SILOS_PANEL),
+    ] = None,
+    method: Annotated[
+        MethodChoice,
+        typer.Option(help="The exact optimum, the paper's Algorithm 1, or a baseline.", rich_help_panel=SILOS_PANEL),
+    ] = MethodChoice.exact,
+    rounds: Annotated[
+        int | None,
+        typer.Option(
+            help="Rounds of an iteration (default 50), or the most an exact method may take (200).",
+            rich_help_panel=SILOS_PANEL,
+        ),
+    ] = None,
+    pull: Annotated[
+        float, typer.Option(help="Strength of FedProx, MRMTL and Ditto, in units of 4β.", rich_help_panel=SILOS_PANEL)
+    ] = 1.0,
+    resume: Annotated[
+        Path | None,
+        typer.Option(
+            help="Go on with the unfinished run in this folder, just as if it had not stopped.",
+            rich_help_panel=SILOS_PANEL,
+        ),
     ] = None,
     solver: Annotated[
-        SolverChoice, typer.Option(help="The exact Newton method, or the paper's gradient method.")
-    ] = SolverChoice.newton,
-    tol: Annotated[float, typer.Option(help="Relative duality gap to reach.")] = 1e-8,
-    zeta: Annotated[float, typer.Option(help="Added to each degree under the logarithm.")] = 0.0,
-    max_iter: Annotated[int | None, typer.Option(help="Most iterations of one solve.")] = None,
+        SolverChoice | None,
+        typer.Option(
+            help="The exact Newton method, or the paper's gradient steps. Default: newton where there is a choice."
+        ),
+    ] = None,
+    max_iter: Annotated[
+        int | None, typer.Option(help="Most iterations of one solve.", rich_help_panel=ONE_PANEL)
+    ] = None,
     neighbours: Annotated[
-        int | None, typer.Option(help="Nearest neighbours to try first when nodes are many; still exact. 0: never.")
+        int | None,
+        typer.Option(
+            help="Nearest neighbours to try first when nodes are many; still exact. 0: never.",
+            rich_help_panel=ONE_PANEL,
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder to write: graphs (graph.graphml, edges.csv, graph.npz) and run.json; while a run over several "
+            "silos goes on, its checkpoint.",
+            rich_help_panel=FILES_PANEL,
+        ),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace an earlier run in --out.", rich_help_panel=FILES_PANEL)
+    ] = False,
+    standardize: Annotated[
+        bool,
+        typer.Option(
+            "--standardize",
+            help="Centre and scale each node first (different units or amplitudes).",
+            rich_help_panel=FILES_PANEL,
+        ),
+    ] = False,
+    drop: Annotated[
+        list[str] | None,
+        typer.Option(help="Column that is not a node; may be repeated.", rich_help_panel=FILES_PANEL),
+    ] = None,
+    key: Annotated[
+        str | None, typer.Option(help="Which array of an .npz file holds the signals.", rich_help_panel=FILES_PANEL)
+    ] = None,
+    header: Annotated[
+        bool | None,
+        typer.Option(
+            "--header/--no-header",
+            help="Whether the first row names the nodes. Default: found out.",
+            rich_help_panel=FILES_PANEL,
+        ),
+    ] = None,
+    precomputed: Annotated[
+        bool,
+        typer.Option(
+            "--precomputed",
+            help="Tables are symmetric matrices of mean squared differences.",
+            rich_help_panel=FILES_PANEL,
+        ),
+    ] = False,
+    allow: Annotated[
+        Path | None,
+        typer.Option(
+            help="CSV of two node names per row: the only pairs that may be edges.", rich_help_panel=FILES_PANEL
+        ),
+    ] = None,
+    forbid: Annotated[
+        Path | None,
+        typer.Option(help="CSV of two node names per row: pairs that may not be edges.", rich_help_panel=FILES_PANEL),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the run's record as JSON instead of a table.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
-    """Learn one silo's graph."""
-    from silograph.cli_learn import Request, advice, run, summary
-    from silograph.learning import Settings, degree_missed, not_converged, worth_telling
+    """Learn one silo's graph, or those of several and their consensus."""
 
     def work() -> None:
-        settings = Settings(
-            degree=degree,
-            alpha=alpha,
-            beta=beta,
-            zeta=zeta,
-            solver=solver.value,
-            tol=tol,
-            max_iter=max_iter,
-            neighbours=neighbours,
-        )
-        request = Request(
-            signals=signals,
-            settings=settings,
-            out=out,
-            force=force,
+        from silograph.cli_tables import TableOptions
+
+        tables = TableOptions(
             standardize=standardize,
             drop=tuple(drop or ()),
             key=key,
@@ -143,23 +243,148 @@ def learn(
             allow=allow,
             forbid=forbid,
         )
-        learned, record = run(request, show_progress=not quiet and complaints.is_terminal)
-        if as_json:
+        talk = Talk(as_json=as_json, quiet=quiet)
+        paths = tuple(signals or ())
+        for_silos = {
+            "coupling": coupling,
+            "sparsity": sparsity,
+            "nu": nu,
+            "lam": lam,
+            "rounds": rounds,
+            "resume": resume,
+        }
+        for_one = {"max-iter": max_iter, "neighbours": neighbours}
+        if resume is not None:
+            if paths or out is not None:
+                raise ParameterError("--resume: the run knows its tables and its folder. Give neither, nor options.")
+            _resume_study(resume, talk)
+        elif not paths:
+            raise ParameterError("Give at least one table of signals, or --resume FOLDER. See --help.")
+        elif len(paths) == 1:
+            _refuse(for_silos, "it belongs to several silos. Give more tables, or leave it out.")
+            if method is not MethodChoice.exact:
+                raise ParameterError(f"--method {method.value}: it belongs to several silos. Give more tables.")
+            _learn_one(
+                paths[0],
+                {
+                    "degree": degree,
+                    "alpha": alpha,
+                    "beta": beta,
+                    "zeta": zeta or 0.0,
+                    "solver": (solver or SolverChoice.newton).value,
+                    "tol": 1e-8 if tol is None else tol,
+                    "max_iter": max_iter,
+                    "neighbours": neighbours,
+                },
+                tables,
+                out,
+                force,
+                talk,
+            )
+        else:
+            _refuse(for_one, "it belongs to one table. Leave it out.")
+            settings = {
+                "method": method.value,
+                "degree": degree,
+                "alpha": alpha,
+                "beta": beta,
+                "coupling": coupling,
+                "sparsity": sparsity,
+                "nu": nu,
+                "lam": lam,
+                "zeta": zeta,
+                "tol": 1e-6 if tol is None else tol,
+                "rounds": rounds,
+                "solver": None if solver is None else solver.value,
+                "pull": pull,
+            }
+            _learn_several(paths, settings, tables, out, force, talk)
+
+    _guarded(work, resumable=resume or (out if signals and len(signals) > 1 else None))
+
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """How much to say, and in which form."""
+
+    as_json: bool
+    quiet: bool
+
+    @property
+    def progress(self) -> bool:
+        """Whether to draw progress."""
+        return not self.quiet and complaints.is_terminal
+
+    def result(
+        self, record: dict[str, Any], table: Callable[[], RenderableType], notes: Callable[[], list[str]]
+    ) -> None:
+        """Print the record or the table that ends a run."""
+        if self.as_json:
             typer.echo(json.dumps(record, indent=2, ensure_ascii=False))
-        elif not quiet:
-            Console().print(summary(request, record))
-            for note in advice(request, record):
+        elif not self.quiet:
+            Console().print(table())
+            for note in notes():
                 _tell("Note", "cyan", note)
-        if worth_telling(learned, settings):
-            _warn(degree_missed(learned))
-        if not learned.solution.converged:
-            _warn(not_converged(learned, settings))
-            raise typer.Exit(NOT_CONVERGED)
-
-    _guarded(work)
 
 
-def _guarded(work: Callable[[], None]) -> None:
+def _refuse(options: dict[str, Any], why: str) -> None:
+    for name, value in options.items():
+        if value is not None:
+            raise ParameterError(f"--{name}: {why}")
+
+
+def _learn_one(
+    path: Path, settings: dict[str, Any], tables: TableOptions, out: Path | None, force: bool, talk: Talk
+) -> None:
+    from silograph.cli_learn import Request, advice, run, summary
+    from silograph.learning import Settings, degree_missed, not_converged, worth_telling
+
+    request = Request(signals=path, settings=Settings(**settings), tables=tables, out=out, force=force)
+    learned, record = run(request, show_progress=talk.progress)
+    talk.result(record, lambda: summary(request, record), lambda: advice(request, record))
+    if worth_telling(learned, request.settings):
+        _warn(degree_missed(learned))
+    if not learned.solution.converged:
+        _warn(not_converged(learned, request.settings))
+        raise typer.Exit(NOT_CONVERGED)
+
+
+def _learn_several(
+    paths: tuple[Path, ...],
+    settings: dict[str, Any],
+    tables: TableOptions,
+    out: Path | None,
+    force: bool,
+    talk: Talk,
+) -> None:
+    from silograph.cli_study import StudyRequest
+    from silograph.study import StudySettings
+
+    request = StudyRequest(signals=paths, settings=StudySettings(**settings), tables=tables, out=out, force=force)
+    _run_study(request, talk)
+
+
+def _resume_study(folder: Path, talk: Talk) -> None:
+    from silograph.cli_study import resumed
+
+    _run_study(resumed(folder), talk)
+
+
+def _run_study(request: StudyRequest, talk: Talk) -> None:
+    from silograph.cli_study import advice, run, summary
+    from silograph.study import degree_missed, not_converged
+
+    study, record = run(request, show_progress=talk.progress)
+    talk.result(record, lambda: summary(request, record), lambda: advice(request, record))
+    missed, trouble = degree_missed(study, request.settings), not_converged(study, request.settings)
+    if missed is not None:
+        _warn(missed)
+    if trouble is not None:
+        _warn(trouble)
+        raise typer.Exit(NOT_CONVERGED)
+
+
+def _guarded(work: Callable[[], None], *, resumable: Path | None = None) -> None:
     """Run a command; an error that a user can cure becomes a message and an exit code."""
     try:
         work()
@@ -167,7 +392,14 @@ def _guarded(work: Callable[[], None]) -> None:
         _tell(type(error).__name__, "red", str(error))
         raise typer.Exit(WRONG_USAGE if isinstance(error, ParameterError) else BAD_INPUT) from None
     except KeyboardInterrupt:
-        complaints.print("Interrupted; nothing was written.")
+        kept = resumable is not None and (resumable / "checkpoint").is_dir()
+        complaints.print(
+            f"Interrupted; go on with: silograph learn --resume {resumable}"
+            if kept
+            else "Interrupted; nothing was written.",
+            markup=False,
+            highlight=False,
+        )
         raise typer.Exit(130) from None
     except BrokenPipeError:  # the reader of our output left, as `| head` does
         sys.stderr.close()

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from silograph._extras import required
 from silograph._types import IntVector, Matrix, Vector
+from silograph.edges import Pairs
 from silograph.errors import GraphError
 
 if TYPE_CHECKING:
@@ -136,3 +137,10 @@ class Graph:
 
     def __repr__(self) -> str:
         return f"Graph({self.n_nodes} nodes, {self.n_edges} edges)"
+
+
+def graph_on(pairs: Pairs, w: Vector, names: Sequence[str]) -> Graph:
+    """The graph of the weights w, one per pair, where they are not zero."""
+    edges = np.flatnonzero(w)
+    rows, cols = pairs.at(edges)
+    return Graph(tuple(names), rows, cols, w[edges])

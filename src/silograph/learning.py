@@ -11,7 +11,7 @@ import numpy as np
 from silograph._types import Vector
 from silograph.edges import Pairs
 from silograph.errors import ParameterError
-from silograph.graph import Graph
+from silograph.graph import Graph, graph_on
 from silograph.problem import LocalProblem
 from silograph.solvers import exact, gradient
 from silograph.solvers.settled import polished
@@ -130,10 +130,7 @@ def learn(cost: Vector, pairs: Pairs, settings: Settings, *, start: Vector | Non
 
 def graph_of(learned: Learned, names: Sequence[str]) -> Graph:
     """The learned weights as a graph of named nodes."""
-    pairs, w = learned.problem.pairs, learned.solution.w
-    edges = np.flatnonzero(w)
-    rows, cols = pairs.at(edges)
-    return Graph(tuple(names), rows, cols, w[edges])
+    return graph_on(learned.problem.pairs, learned.solution.w, names)
 
 
 def not_converged(learned: Learned, settings: Settings) -> str:

@@ -18,6 +18,7 @@ from silograph.graph_files import write_graph
 from silograph.learning import Learned, Settings
 
 RECORD = "run.json"
+CHECKPOINT, REQUEST = "checkpoint", "request.json"  # of a run that is not finished
 GRAPH_FILES = ("graph.graphml", "edges.csv", "graph.npz")
 FORMAT = 1  # of run.json
 
@@ -58,8 +59,14 @@ def run_record(
             "solves": learned.n_solves,
             "seconds": round(seconds, 4),
         },
-        "versions": {"python": platform.python_version()}
-        | {name: version(name) for name in ("silograph", "numpy", "scipy", "numba")},
+        "versions": versions(),
+    }
+
+
+def versions() -> dict[str, str]:
+    """What a run was made with."""
+    return {"python": platform.python_version()} | {
+        name: version(name) for name in ("silograph", "numpy", "scipy", "numba")
     }
 
 
@@ -70,10 +77,16 @@ def check_output(folder: Path, *, force: bool) -> None:
         return
     if not folder.is_dir():
         raise OutputError(f"{folder}: expected a folder or a new name, got a file. Choose another --out.")
+    unfinished = (folder / CHECKPOINT / REQUEST).is_file()
+    if unfinished and not force:
+        raise OutputError(
+            f"{folder}: holds an unfinished run. Go on with `silograph learn --resume {folder}`, "
+            "or replace it with --force."
+        )
     if not force:
         raise OutputError(f"{folder}: exists already. Choose another --out, or replace it with --force.")
     check_writable(folder.absolute())
-    if any(folder.iterdir()) and not (folder / RECORD).is_file():
+    if any(folder.iterdir()) and not (folder / RECORD).is_file() and not unfinished:
         raise OutputError(
             f"{folder}: holds other things than a run ({RECORD} is missing), so --force leaves it alone. "
             "Choose another --out."

@@ -402,6 +402,17 @@ def _loose(study: Study) -> str | None:
     )
 
 
+def degree_missed(study: Study, settings: StudySettings) -> str | None:
+    """What to tell a user whose silos cannot have the degree asked for; nothing if they have."""
+    if study.degree_reached or settings.degree is None:
+        return None
+    return (
+        f"A mean degree of {study.degree_asked:g} was not found for the silos' own graphs; the nearest, "
+        f"{study.degree_alone:g}, was taken. Equal distances (duplicated or constant nodes) make edges come and go "
+        "together. Ask for another degree, or give alpha and beta."
+    )
+
+
 def _check_number(settings: StudySettings, name: str, *, least: float, open_end: bool) -> None:
     value = getattr(settings, name)
     if value is None:

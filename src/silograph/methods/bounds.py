@@ -60,5 +60,8 @@ def dual_bound(total: Total) -> float:
 
 
 def relative_gap(primal: float, dual: float, *, alpha: float, n_nodes: int, n_silos: int) -> float:
-    """The gap measured against |primal|, but never against less than a millionth of αdI (see LocalProblem.scale)."""
-    return (primal - dual) / max(abs(primal), 1e-6 * alpha * n_nodes * n_silos)
+    """The gap measured against |primal|, but never against less than a millionth of αdI (see LocalProblem.scale).
+
+    What rounding makes negative counts as nothing.
+    """
+    return max(primal - dual, 0.0) / max(abs(primal), 1e-6 * alpha * n_nodes * n_silos)

@@ -204,11 +204,11 @@ class Consensus:
         # The diagonal of ∇²g, its degree part enlarged, as the edges of a node bend together
         neighbours = 2 * np.count_nonzero(result.w) / problem.n_nodes
         own: Vector = q + NODE * np.sqrt(neighbours) * problem.pairs.sums(y**2) / self.alpha
-        if np.isinf(result.strength):
-            metric: Vector = own * np.where(result.w > 0, 1.0, FUSED_ABSENT)
-            return metric
-        pull = min(result.strength, STIFFEST * q)
-        metric = np.where(result.w > 0, own * pull / (own + pull), pull)
+        present, absent = own, FUSED_ABSENT * own
+        if np.isfinite(result.strength):
+            pull = min(result.strength, STIFFEST * q)
+            present, absent = own * pull / (own + pull), np.full_like(own, pull)
+        metric: Vector = np.where(result.w > 0, present, absent)
         return metric
 
     def _primal(self, problem: LocalProblem, u: Vector, memory: Memory) -> float:

@@ -123,7 +123,6 @@ class ExactMrmtl:
         bound -= (self.pull**2 * square - n * shift) / (2 * self.pull)
         bound = max(bound, state["bound"])
         gap = relative_gap(objective, bound, alpha=self.alpha, n_nodes=federation.pairs.n_nodes, n_silos=n)
-        gap = max(gap, 0.0)
         state = state | {"objective": objective, "gap": gap, "converged": bool(gap <= self.tol), "consensus": mean}
         state["bound"] = bound
         record = {"objective": objective, "bound": bound, "gap": gap}

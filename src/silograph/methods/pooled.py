@@ -73,6 +73,5 @@ class Pooled:
         gap = relative_gap(
             state["objective"], bound, alpha=self.alpha, n_nodes=federation.pairs.n_nodes, n_silos=federation.n_silos
         )
-        gap = max(gap, 0.0)
         state = state | {"gap": gap, "converged": bool(gap <= self.tol)}
         return Decision(state=state, step=None, record={"objective": state["objective"], "bound": bound, "gap": gap})

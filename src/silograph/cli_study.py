@@ -1,0 +1,301 @@
+"""The command `silograph learn` for several tables: each a silo, learned together; and its resumption."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Group
+from rich.progress import Progress
+from rich.table import Table
+from rich.text import Text
+
+from silograph import study_runs
+from silograph.alignment import check_silo_names, order_of
+from silograph.cli_learn import check_force, options_record
+from silograph.cli_tables import TableOptions, doubts, progress_bar, read_costs
+from silograph.errors import CheckpointError, ParameterError, SilosError
+from silograph.federation.run import Record
+from silograph.federation.silo import Silo
+from silograph.graph import Graph, graph_on
+from silograph.runs import CHECKPOINT, GRAPH_FILES, RECORD, Input, sha256_of, versions
+from silograph.study import Study, StudySettings, learn_silos
+
+FORMAT = 1
+BARS = 10  # silos beyond which the summary shows only the first and the last
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyRequest:
+    """What the user asked for."""
+
+    signals: tuple[Path, ...]
+    settings: StudySettings
+    tables: TableOptions
+    out: Path | None
+    force: bool
+    resumed: bool = False
+    checksums: tuple[str, ...] = ()  # of the tables, when resumed
+
+    def as_data(self, checksums: Sequence[str]) -> dict[str, Any]:
+        """The request as plain data, for a later resumption from anywhere."""
+        options = options_record(self.tables)
+        for name in ("allow", "forbid"):
+            options[name] = None if options[name] is None else str(Path(options[name]).absolute())
+        return {
+            "format": FORMAT,
+            "signals": [{"file": str(path.absolute()), "as": str(path)} for path in self.signals],
+            "sha256": list(checksums),
+            "settings": asdict(self.settings),
+            "tables": options,
+        }
+
+
+def resumed(out: Path) -> StudyRequest:
+    """The request of an unfinished run."""
+    data = study_runs.request_of(out)
+    known = {field.name for field in fields(StudySettings)}
+    if data.get("format") != FORMAT or set(data["settings"]) != known:
+        raise CheckpointError(f"{out}: made by another version of silograph. Start the run anew.")
+    options = data["tables"]
+    tables = TableOptions(
+        **options
+        | {
+            "drop": tuple(options["drop"]),
+            "allow": None if options["allow"] is None else Path(options["allow"]),
+            "forbid": None if options["forbid"] is None else Path(options["forbid"]),
+        }
+    )
+    return StudyRequest(
+        signals=tuple(Path(entry["file"]) for entry in data["signals"]),
+        settings=StudySettings(**data["settings"]),
+        tables=tables,
+        out=out,
+        force=True,
+        resumed=True,
+        checksums=tuple(data["sha256"]),
+    )
+
+
+def silo_names(paths: Sequence[Path]) -> list[str]:
+    """The files' names without suffix; where two agree, with their folder's name before."""
+    names = [path.stem for path in paths]
+    if len(set(names)) < len(names):
+        names = [f"{path.absolute().parent.name}_{path.stem}" for path in paths]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise SilosError(f"Two tables would both be called {twice!r}. Give each silo's file a name of its own.")
+    check_silo_names(names)
+    return names
+
+
+def run(request: StudyRequest, *, show_progress: bool) -> tuple[Study, dict[str, Any]]:
+    """Read, learn and write; the record is that of run.json."""
+    started = time.perf_counter()
+    if not request.resumed:
+        check_force(request.out, request.force)
+    names = silo_names(request.signals)
+    with progress_bar(show_progress) as progress:
+        silos, inputs, nodes = _read(request, names, progress)
+        checkpoint = None
+        if request.out is not None:
+            if request.resumed:
+                _check_same(request, inputs)
+                checkpoint = request.out / CHECKPOINT
+            else:
+                checkpoint = study_runs.begin(request.out, request.as_data([source.sha256 for source in inputs]))
+        task = progress.add_task(f"Learning {len(silos)} silos", total=None)
+
+        def tell(stage: str, record: Record) -> None:
+            gap = record.get("gap", np.nan)
+            so_far = f", certified gap {gap:.1e}" if np.isfinite(gap) else ""
+            what = "Set-up" if stage == "setup" else f"Round {record['round']}"
+            progress.update(task, description=f"{what} of {len(silos)} silos{so_far}")
+
+        try:
+            study = learn_silos(silos, request.settings, checkpoint=checkpoint, on_round=tell)
+        except ParameterError:
+            if request.out is not None and not request.resumed:
+                study_runs.abandon(request.out)
+            raise
+        pairs = silos[0].pairs
+        graphs = {name: graph_on(pairs, w, nodes) for name, w in study.graphs.items()}
+        consensus = graph_on(pairs, study.consensus, nodes)
+        record = _record(request, study, consensus, graphs, inputs, seconds=time.perf_counter() - started)
+        if request.out is not None:
+            study_runs.finish(request.out, consensus, graphs, study.history, record)
+    return study, record
+
+
+def _read(
+    request: StudyRequest, names: Sequence[str], progress: Progress
+) -> tuple[list[Silo], list[Input], tuple[str, ...]]:
+    """Every table as a silo, its nodes in the order of the first."""
+    options = request.tables
+    tables = [options.open(path) for path in request.signals]
+    first = tables[0]
+    pairs = options.pairs(first.names, zeta=request.settings.zeta_used)
+    orders = [
+        order_of(first.names, table.names, first=request.signals[0].name, silo=path.name)
+        for path, table in zip(request.signals, tables, strict=True)
+    ]
+    silos, inputs = [], []
+    with ThreadPoolExecutor(1) as pool:  # checksums read the files once more, beside the reading
+        checksums = [pool.submit(sha256_of, path) for path in request.signals]
+        for name, path, table, order, checksum in zip(names, request.signals, tables, orders, checksums, strict=True):
+            task = progress.add_task(f"Reading {path.name}", total=1.0)
+            read = read_costs(
+                path,
+                table,
+                pairs,
+                options,
+                order=order,
+                on_progress=lambda part, task=task: progress.update(task, completed=part),  # type: ignore[misc]
+            )
+            progress.update(task, completed=1.0, visible=False)
+            silos.append(Silo(name=name, pairs=pairs, cost=read.cost, n_samples=read.n_samples))
+            inputs.append(
+                Input(
+                    file=str(path),
+                    sha256=checksum.result(),
+                    n_samples=read.n_samples,
+                    n_nodes=len(first.names),
+                    row_counter=read.row_counter,
+                )
+            )
+    return silos, inputs, tuple(first.names)
+
+
+def _check_same(request: StudyRequest, inputs: Sequence[Input]) -> None:
+    for source, checksum in zip(inputs, request.checksums, strict=True):
+        if source.sha256 != checksum:
+            raise CheckpointError(
+                f"{source.file}: has changed since the run began, so the run cannot go on. Bring the old file back, or "
+                "start a new run."
+            )
+
+
+def _record(
+    request: StudyRequest,
+    study: Study,
+    consensus: Graph,
+    graphs: dict[str, Graph],
+    inputs: Sequence[Input],
+    *,
+    seconds: float,
+) -> dict[str, Any]:
+    """Everything needed to trust the run and to repeat it, as plain data."""
+    told = study.reported
+    silos = [
+        {
+            "name": name,
+            **asdict(source),
+            "edges": graph.n_edges,
+            "mean_degree": graph.mean_degree,
+            "contribution": _finite(told.get(name, {}).get("contribution")),
+            "is_consensus": told.get(name, {}).get("distance") == 0,
+        }
+        for (name, graph), source in zip(graphs.items(), inputs, strict=True)
+    ]
+    return {
+        "format": FORMAT,
+        "kind": "silos",
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "silos": silos,
+        "parameters": asdict(request.settings) | options_record(request.tables),
+        "result": {
+            "nodes": consensus.n_nodes,
+            "consensus_edges": consensus.n_edges,
+            "mean_degree": study.degree,
+            "degree_asked": study.degree_asked,
+            "degree_alone": study.degree_alone,
+            "degree_reached": study.degree_reached,
+            "alpha": study.alpha,
+            "beta": study.beta,
+            "nu": _finite(study.nu),
+            "lam": study.lam,
+            "rho": study.rho,
+            "objective": study.objective,
+            "relative_gap": _finite(study.gap),
+            "converged": study.converged,
+            "rounds": study.n_rounds,
+            "setup_rounds": study.n_setup_rounds,
+            "seconds": round(seconds, 4),
+        },
+        "versions": versions(),
+    }
+
+
+def _finite(value: float | None) -> float | None:
+    """JSON has no infinity."""
+    return value if value is not None and np.isfinite(value) else None
+
+
+def summary(request: StudyRequest, record: dict[str, Any]) -> Group:
+    """The table that ends a run, and what is to be said of all silos together."""
+    result = record["result"]
+    n_silos = len(record["silos"])
+    title = Text(
+        f"{n_silos} silo{'' if n_silos == 1 else 's'}, {result['nodes']} nodes, method {request.settings.method}"
+    )
+    table = Table(title=title, title_justify="left")
+    for name in ("silo", "samples", "edges", "degree", "contribution"):
+        table.add_column(name, justify="left" if name == "silo" else "right")
+    shown = record["silos"]
+    if len(shown) > 2 * BARS:
+        shown = shown[:BARS] + shown[-BARS:]
+    for number, silo in enumerate(shown):
+        if len(record["silos"]) > 2 * BARS and number == BARS:
+            table.add_row("…", "", "", "", "")
+        table.add_row(*_silo_row(silo))
+    table.add_section()
+    degree = 2 * result["consensus_edges"] / result["nodes"]
+    table.add_row("consensus", "", str(result["consensus_edges"]), f"{degree:.2f}", "")
+    return Group(table, *(Text(fact) for fact in _facts(request, result)))
+
+
+def _silo_row(silo: dict[str, Any]) -> list[Text]:
+    contribution = silo["contribution"]
+    weight = "fused" if silo["is_consensus"] else "not told" if contribution is None else f"{contribution:.3g}"
+    samples = "–" if silo["n_samples"] is None else str(silo["n_samples"])
+    return [Text(part) for part in (silo["name"], samples, str(silo["edges"]), f"{silo['mean_degree']:.2f}", weight)]
+
+
+def _facts(request: StudyRequest, result: dict[str, Any]) -> list[str]:
+    parameters = f"parameters: alpha = {result['alpha']:.4g}, beta = {result['beta']:.4g}"
+    if result["rho"] > 0:
+        nu = "inf" if result["nu"] is None else f"{result['nu']:.4g}"
+        parameters += f", nu = {nu}, lambda = {result['lam']:.4g}"
+    gap = result["relative_gap"]
+    certificate = "none (this method has none)" if gap is None else f"{gap:.1e}"
+    if gap is not None and not result["converged"]:
+        certificate += " (tolerance not met)"
+    facts = [
+        parameters,
+        f"certified gap: {certificate} after {result['rounds']} rounds (and {result['setup_rounds']} of set-up)",
+        f"time: {result['seconds']:.2f} s",
+    ]
+    if result["degree_alone"] is not None:
+        facts.insert(0, f"mean degree alone: {result['degree_alone']:.2f} (aim: {result['degree_asked']:g})")
+    if request.out is not None:
+        parts = f"{study_runs.CONSENSUS}/ and {study_runs.SILOS}/*/ ({', '.join(GRAPH_FILES)}), "
+        facts.append(f"written: {request.out}/: {parts}{study_runs.HISTORY}, {RECORD}")
+    return facts
+
+
+def advice(request: StudyRequest, record: dict[str, Any]) -> list[str]:
+    """What a user should look at twice."""
+    notes = [
+        note
+        for silo in record["silos"]
+        for note in doubts(silo["name"], silo["n_nodes"], silo["n_samples"], silo["row_counter"])
+    ]
+    if request.out is None:
+        notes.append("Nothing was written; keep the graphs with --out FOLDER.")
+    return notes

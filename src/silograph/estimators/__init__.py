@@ -1,0 +1,1 @@
+"""The scikit-learn façade: SmoothGraph for one silo, ConsensusGraph for several."""

@@ -1,0 +1,297 @@
+"""ConsensusGraph: the scikit-learn façade of learning from several silos."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from silograph._types import Matrix, Vector
+from silograph.distances import costs_of_distances
+from silograph.edges import Pairs, chosen_pairs
+from silograph.errors import DegreeWarning, ParameterError
+from silograph.estimators.tables import Table, tables_of
+from silograph.federation.silo import Silo
+from silograph.graph import graph_on
+from silograph.moments import Moments
+from silograph.study import MethodName, StudySettings, degree_missed, learn_silos, not_converged
+
+
+class ConsensusGraph(BaseEstimator):
+    """Learn each silo's own graph and the consensus graph of what they share, without pooling their signals.
+
+    Solves the model of *Graph Learning Across Data Silos*,
+    ``min over w_i, u ≥ 0 of Σ_i [g_i(w_i) + ρ‖w_i − u‖] + λ‖u‖₁`` with ``ρ = λν`` and each silo's own
+    ``g(w) = zᵀw/N + 2β‖w‖² − α Σ log(degree + ζ)``: by default exactly, to a certified duality gap.
+
+    Parameters
+    ----------
+    degree : float, optional
+        Mean number of neighbours that the silos' graphs would have if each learned alone; α and β follow. Coupling adds
+        the others' edges, most of them weak, so coupled graphs have more. By default as for `SmoothGraph`.
+    coupling : float, optional
+        How strongly silos are drawn together: 0 not at all; around 1 their graphs fuse, one by one. By default 0.5.
+    sparsity : float, optional
+        How sparse the consensus is: 0 not at all, from 1 on it is empty. By default 0.1.
+    alpha, beta : float, optional
+        The model's own α and β instead of `degree`; both or neither.
+    nu, lam : float, optional
+        The model's own ν and λ instead of `coupling` and `sparsity`; both or neither.
+    standardize : bool
+        Centre each node and scale it to unit variance first, in each silo. For nodes of different units or amplitudes.
+    method : {"exact", "algorithm1", "independent", "pooled", "fedavg", "fedprox", "mrmtl", "ditto"}
+        The exact optimum of the model; the paper's Algorithm 1 for it; each silo alone; one graph for all; the papers'
+        federated baselines.
+    tol : float
+        Certified relative duality gap at which to stop.
+    solver : {"newton", "gradient"}, optional
+        For "independent", "mrmtl" and "ditto": the exact optimum, or the papers' gradient steps.
+    rounds : int, optional
+        Rounds of the gradient methods (the paper's T, 50), or the most that an exact method may take (200).
+    local_steps : int, sequence or mapping of int
+        Gradient steps per round, the paper's K; one number, or one per silo.
+    step : float or "lipschitz", optional
+        The paper's step η; by default 0.005/α. "lipschitz" takes 1/L_i in Algorithm 1.
+    momentum : float
+        The paper's ξ.
+    zeta : float, optional
+        Added to each degree under the logarithm; by default 0, or the paper's 0.5 for gradient steps.
+    pull : float
+        Strength μ of FedProx, MRMTL and Ditto, in units of 4β.
+    weights : {"adaptive", "equal"}
+        Algorithm 1's contribution weights, or the paper's ablation.
+    fresh, gamma_cap
+        Safe options of Algorithm 1: weights from the newest graphs, and a bound on them relative to their mean.
+    metric : {"sqeuclidean", "precomputed"}
+        With "precomputed", tables are symmetric matrices (nodes, nodes) of mean squared differences.
+    allowed, forbidden : array-like of shape (n, 2), optional
+        Pairs of node names or positions: the only ones that may be edges, or the ones that may not.
+    report : bool
+        Whether silos may tell their own numbers, such as `contributions_`.
+    warm_start : bool
+        Start at the consensus of the last fit: for paths of couplings.
+    n_jobs : int, optional
+        Threads; by default one per core.
+
+    Attributes
+    ----------
+    graphs_ : dict of str to Graph
+        Each silo's graph.
+    consensus_graph_ : Graph
+        What they share.
+    adjacencies_, consensus_ : ndarray (silos, nodes, nodes) and (nodes, nodes)
+        The same, dense; built anew at each access.
+    contributions_ : ndarray (silos,)
+        The paper's γ = 1/‖w_i − u‖: the nearer a silo's graph is to the consensus, the more it contributed. Infinite
+        where it *is* the consensus.
+    shares_ : ndarray (silos,)
+        Contributions as parts of one; silos whose graph is the consensus share it alike.
+    gap_ : float
+        Certified relative duality gap of the joint problem; NaN for methods that have none.
+    history_ : list of dict
+        One record per round: objective, bound, gap, number of fused silos.
+    objective_, converged_, n_rounds_, n_setup_rounds_
+        Value reached, whether `tol` was met, exchanges of the method, and of the set-up before it.
+    alpha_, beta_, nu_, lam_, rho_, degree_
+        Parameters used, and the mean degree of the silos' graphs.
+    silo_names_, n_samples_seen_ : list
+        Names, and samples per silo (None with precomputed distances).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from silograph import ConsensusGraph
+    >>> rng = np.random.default_rng(0)
+    >>> common = rng.normal(size=(300, 8)).cumsum(axis=1)
+    >>> silos = {name: common[part] + 0.1 * rng.normal(size=(100, 8))
+    ...          for name, part in [("oslo", slice(0, 100)), ("lima", slice(100, 200)), ("kyoto", slice(200, 300))]}
+    >>> model = ConsensusGraph(degree=3).fit(silos)
+    >>> model.graphs_["lima"].n_nodes, model.gap_ <= 1e-6
+    (8, True)
+    """
+
+    def __init__(
+        self,
+        degree: float | None = None,
+        coupling: float | None = None,
+        sparsity: float | None = None,
+        alpha: float | None = None,
+        beta: float | None = None,
+        nu: float | None = None,
+        lam: float | None = None,
+        *,
+        standardize: bool = False,
+        method: MethodName = "exact",
+        tol: float = 1e-6,
+        solver: Literal["newton", "gradient"] | None = None,
+        rounds: int | None = None,
+        local_steps: int | Sequence[int] | Mapping[str, int] = 5,
+        step: float | Literal["lipschitz"] | None = None,
+        momentum: float = 0.9,
+        zeta: float | None = None,
+        pull: float = 1.0,
+        weights: Literal["adaptive", "equal"] = "adaptive",
+        fresh: bool = False,
+        gamma_cap: float | None = None,
+        metric: Literal["sqeuclidean", "precomputed"] = "sqeuclidean",
+        allowed: ArrayLike | None = None,
+        forbidden: ArrayLike | None = None,
+        report: bool = True,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.degree = degree
+        self.coupling = coupling
+        self.sparsity = sparsity
+        self.alpha = alpha
+        self.beta = beta
+        self.nu = nu
+        self.lam = lam
+        self.standardize = standardize
+        self.method = method
+        self.tol = tol
+        self.solver = solver
+        self.rounds = rounds
+        self.local_steps = local_steps
+        self.step = step
+        self.momentum = momentum
+        self.zeta = zeta
+        self.pull = pull
+        self.weights = weights
+        self.fresh = fresh
+        self.gamma_cap = gamma_cap
+        self.metric = metric
+        self.allowed = allowed
+        self.forbidden = forbidden
+        self.report = report
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any = None, groups: ArrayLike | None = None) -> Self:
+        """Learn from several tables (samples, nodes): a list, a dict by silo name, or one table and `groups`.
+
+        Tables are arrays or pandas or polars frames; frames are aligned by column name. `y` is ignored.
+        """
+        settings = self._settings()
+        tables = tables_of(X, groups, square=self.metric == "precomputed")
+        names = tables[0].names
+        pairs = chosen_pairs(names, allowed=self.allowed, forbidden=self.forbidden, may_isolate=settings.zeta_used > 0)
+        silos = [self._silo(table, pairs) for table in tables]
+        self._give_steps(silos)
+        study = learn_silos(silos, settings, start=self._start(pairs, names), workers=self.n_jobs)
+        self._study, self._pairs = study, pairs
+        self.silo_names_ = [silo.name for silo in silos]
+        self.n_samples_seen_ = [silo.n_samples for silo in silos]
+        self.n_features_in_ = len(names)
+        self.feature_names_in_ = np.array(names, dtype=object)
+        self.graphs_ = {name: graph_on(pairs, w, names) for name, w in study.graphs.items()}
+        self.consensus_graph_ = graph_on(pairs, study.consensus, names)
+        self.objective_, self.gap_, self.converged_ = study.objective, study.gap, study.converged
+        self.n_rounds_, self.n_setup_rounds_ = study.n_rounds, study.n_setup_rounds
+        self.history_ = [dict(record) for record in study.history]
+        self.alpha_, self.beta_, self.nu_, self.lam_, self.rho_ = (
+            study.alpha,
+            study.beta,
+            study.nu,
+            study.lam,
+            study.rho,
+        )
+        self.degree_ = study.degree
+        trouble = not_converged(study, settings)
+        if trouble is not None:
+            warnings.warn(trouble, ConvergenceWarning, stacklevel=2)
+        missed = degree_missed(study, settings)
+        if missed is not None:
+            warnings.warn(missed, DegreeWarning, stacklevel=2)
+        return self
+
+    @property
+    def adjacencies_(self) -> Matrix:
+        """Each silo's weights as a dense matrix (silos, nodes, nodes)."""
+        check_is_fitted(self, "graphs_")
+        return np.stack([graph.adjacency() for graph in self.graphs_.values()])
+
+    @property
+    def consensus_(self) -> Matrix:
+        """The consensus' weights as a dense matrix."""
+        check_is_fitted(self, "graphs_")
+        return self.consensus_graph_.adjacency()
+
+    @property
+    def contributions_(self) -> Vector:
+        """γ of each silo."""
+        check_is_fitted(self, "graphs_")
+        if not self._study.contributions:
+            raise AttributeError("contributions_ stayed in the silos. Allow them to be reported: report=True.")
+        return np.array([self._study.contributions[name] for name in self.silo_names_])
+
+    @property
+    def shares_(self) -> Vector:
+        """Contributions as parts of one."""
+        gamma = self.contributions_
+        if np.isinf(gamma).any():
+            gamma = np.isinf(gamma).astype(np.float64)
+        shares: Vector = gamma / gamma.sum()
+        return shares
+
+    def _settings(self) -> StudySettings:
+        if self.metric not in ("sqeuclidean", "precomputed"):
+            raise ParameterError(f"metric: expected 'sqeuclidean' or 'precomputed', got {self.metric!r}.")
+        if self.metric == "precomputed" and self.standardize:
+            raise ParameterError("standardize: precomputed distances cannot be standardised. Leave it False.")
+        return StudySettings(
+            method=self.method,
+            degree=self.degree,
+            alpha=self.alpha,
+            beta=self.beta,
+            coupling=self.coupling,
+            sparsity=self.sparsity,
+            nu=self.nu,
+            lam=self.lam,
+            zeta=self.zeta,
+            tol=self.tol,
+            rounds=self.rounds,
+            solver=self.solver,
+            pull=self.pull,
+            local_steps=self.local_steps if isinstance(self.local_steps, int) else 5,
+            step=self.step,
+            momentum=self.momentum,
+            weights=self.weights,
+            fresh=self.fresh,
+            gamma_cap=self.gamma_cap,
+            report=self.report,
+        )
+
+    def _silo(self, table: Table, pairs: Pairs) -> Silo:
+        if self.metric == "precomputed":
+            cost = costs_of_distances(table.values, pairs, table.names, source=table.silo)
+            return Silo(name=table.silo, pairs=pairs, cost=cost)
+        moments = Moments.of(table.values, pairs)
+        cost = moments.costs(standardize=self.standardize, names=table.names, source=table.silo)
+        return Silo(name=table.silo, pairs=pairs, cost=cost, n_samples=moments.n_samples)
+
+    def _give_steps(self, silos: list[Silo]) -> None:
+        """Each silo's own K_i, where they differ."""
+        if isinstance(self.local_steps, int | np.integer):
+            return
+        given = self.local_steps
+        names = [silo.name for silo in silos]
+        steps = given if isinstance(given, Mapping) else dict(zip(names, given, strict=False))
+        if set(steps) != set(names) or len(given) != len(names):
+            raise ParameterError(f"local_steps: expected one number for each of {names}, got {given!r}.")
+        for silo in silos:
+            if not (isinstance(steps[silo.name], int | np.integer) and steps[silo.name] >= 1):
+                raise ParameterError(f"local_steps: expected whole numbers ≥ 1, got {steps[silo.name]!r}.")
+            silo.local_steps = int(steps[silo.name])
+
+    def _start(self, pairs: Pairs, names: tuple[str, ...]) -> Vector | None:
+        if not self.warm_start or not hasattr(self, "_study"):
+            return None
+        same = pairs.same(self._pairs) and tuple(self.feature_names_in_) == names
+        return self._study.consensus if same else None

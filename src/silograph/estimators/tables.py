@@ -1,0 +1,101 @@
+"""What `fit` of several silos accepts, turned into named tables of the same nodes in the same order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_array
+
+from silograph._types import Matrix
+from silograph.alignment import check_silo_names, order_of
+from silograph.edges import numbered
+from silograph.errors import SignalError, SilosError
+from silograph.signals.checks import NO_GUESS, check_finite
+from silograph.signals.frames import check_index, check_numbers, frame_names, is_frame
+
+HOW = "Give a list or dict of tables (samples, nodes), or one table and groups=."
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """One silo's values, columns in the order of `names`."""
+
+    silo: str
+    values: Matrix
+    names: tuple[str, ...]
+
+
+def tables_of(X: Any, groups: Any, *, square: bool) -> list[Table]:
+    """The silos' tables; `square` ones are distances, whose rows are nodes too."""
+    if groups is not None:
+        if square:
+            raise SilosError("groups: distances cannot be split by rows. Give a list or dict of matrices.")
+        parts = _split(X, groups)
+    elif isinstance(X, Mapping):
+        parts = {str(name): table for name, table in X.items()}
+        if len(parts) != len(X):
+            raise SilosError("X: two silos have the same name when written as text. Rename one.")
+    elif (isinstance(X, Sequence) and not isinstance(X, str | bytes)) or _dimensions(X) == 3:
+        parts = {f"silo_{number}": table for number, table in enumerate(X, start=1)}
+    else:
+        raise SilosError(f"X: expected several silos, got one {type(X).__name__}. {HOW}")
+    check_silo_names(list(parts))
+    tables = [_table(name, table, square=square) for name, table in parts.items()]
+    return [_aligned(tables[0], table, square=square) for table in tables]
+
+
+def _dimensions(X: Any) -> int:
+    return int(getattr(X, "ndim", 0))
+
+
+def _split(X: Any, groups: Any) -> dict[str, Any]:
+    labels = np.asarray(groups, dtype=object).ravel()
+    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+    if labels.size != n_rows:
+        raise SilosError(f"groups: expected one label per sample ({n_rows}), got {labels.size}.")
+    if any(label is None or label != label for label in labels):  # NaN is not itself
+        raise SilosError("groups: expected a label for each sample, got a missing one. Fill or drop those samples.")
+    names = dict.fromkeys(str(label) for label in labels)
+    text = np.array([str(label) for label in labels], dtype=object)
+    table = X if is_frame(X) or hasattr(X, "shape") else np.asarray(X)
+    return {name: _rows(table, np.flatnonzero(text == name)) for name in names}
+
+
+def _rows(table: Any, index: np.ndarray) -> Any:
+    return table.iloc[index] if hasattr(table, "iloc") else table[index]
+
+
+def _table(silo: str, X: Any, *, square: bool) -> Table:
+    if isinstance(X, str | PathLike):
+        raise SignalError(f"{silo}: expected a table, got the path {str(X)!r}. Read it first, for example with pandas.")
+    if np.ma.is_masked(X):
+        raise SignalError(f"{silo}: expected no masked values. {NO_GUESS}")
+    if is_frame(X):
+        check_numbers(X)
+    if _dimensions(X) not in (0, 2) or (_dimensions(X) == 0 and np.ndim(X) != 2):
+        raise SilosError(f"{silo}: expected a table (samples, nodes), got {np.ndim(X)} dimensions. {HOW}")
+    values: Matrix = check_array(
+        X,
+        dtype=[np.float64, np.float32],
+        ensure_all_finite=False,  # ours, below, says where
+        ensure_min_samples=2,
+        ensure_min_features=2,
+        input_name=silo,
+    )
+    names = frame_names(X) if is_frame(X) else numbered(values.shape[1])
+    check_finite(values, names, source=silo, first_row=1)
+    if square:
+        check_index(X, names)
+    return Table(silo, values, names)
+
+
+def _aligned(first: Table, table: Table, *, square: bool) -> Table:
+    order = order_of(first.names, table.names, first=first.silo, silo=table.silo)
+    if order is None:
+        return table
+    values = table.values[np.ix_(order, order)] if square else table.values[:, order]
+    return Table(table.silo, values, first.names)

@@ -1,0 +1,109 @@
+"""The folder of a run over several silos: while it goes on, its checkpoint; at the end, graphs, history and record.
+
+    run.json              the record: inputs, parameters, result, versions
+    history.csv           one row per round
+    consensus/            graph.graphml, edges.csv, graph.npz
+    silos/NAME/           the same for each silo
+    checkpoint/           only while the run is unfinished: what `--resume` needs
+
+Results are made to the side and moved in one after the other, the record last; then the checkpoint goes. A run killed
+at any of these moments still has its checkpoint, and finishes the moves when it is resumed.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from silograph._atomic import writing
+from silograph.errors import CheckpointError, OutputError
+from silograph.federation.run import Record
+from silograph.graph import Graph
+from silograph.graph_files import write_graph
+from silograph.runs import CHECKPOINT, GRAPH_FILES, RECORD, REQUEST
+
+CONSENSUS, SILOS, HISTORY = "consensus", "silos", "history.csv"
+
+
+def begin(folder: Path, request: Mapping[str, Any]) -> Path:
+    """Make the folder, keep what was asked for, and return where checkpoints go."""
+    place = folder / CHECKPOINT
+    try:
+        if place.exists():
+            shutil.rmtree(place)
+        place.mkdir(parents=True)
+        with writing(place / REQUEST) as file:
+            file.write_text(json.dumps(request, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise OutputError(f"{folder}: cannot be written ({error.strerror}). Choose another place.") from error
+    return place
+
+
+def abandon(folder: Path) -> None:
+    """Undo `begin`: the run failed before it had a result, for a reason that resuming cannot mend."""
+    shutil.rmtree(folder / CHECKPOINT, ignore_errors=True)
+    if folder.is_dir() and not any(folder.iterdir()):
+        folder.rmdir()
+
+
+def request_of(folder: Path) -> dict[str, Any]:
+    """What an unfinished run was asked for."""
+    path = folder / CHECKPOINT / REQUEST
+    if not path.is_file():
+        if (folder / RECORD).is_file():
+            raise CheckpointError(f"{folder}: this run is finished. There is nothing to resume.")
+        raise CheckpointError(f"{folder}: no unfinished run is kept here. Start one with --out {folder}.")
+    try:
+        request = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{path}: cannot be read ({error}). Start the run anew.") from error
+    return dict(request)
+
+
+def finish(
+    folder: Path, consensus: Graph, silos: Mapping[str, Graph], history: Sequence[Record], record: Mapping[str, Any]
+) -> None:
+    """Put the results in place, the record last, and let the checkpoint go."""
+    try:
+        made = Path(tempfile.mkdtemp(prefix=".results.", dir=folder))
+        try:
+            _write_graphs(made / CONSENSUS, consensus)
+            for name, graph in silos.items():
+                _write_graphs(made / SILOS / name, graph)
+            _write_history(made / HISTORY, history)
+            text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
+            (made / RECORD).write_text(text, encoding="utf-8")
+            for name in (CONSENSUS, SILOS, HISTORY, RECORD):
+                _move(made / name, folder / name)
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(folder / CHECKPOINT, ignore_errors=True)
+        for left in folder.glob(".results.*"):  # of a run that was killed here
+            shutil.rmtree(left, ignore_errors=True)
+    except OSError as error:
+        raise OutputError(f"{folder}: the results cannot be written ({error.strerror}).") from error
+
+
+def _write_graphs(folder: Path, graph: Graph) -> None:
+    folder.mkdir(parents=True)
+    for name in GRAPH_FILES:
+        write_graph(graph, folder / name)
+
+
+def _write_history(path: Path, history: Sequence[Record]) -> None:
+    names = list(dict.fromkeys(name for record in history for name in record))
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, names, restval="")
+        writer.writeheader()
+        writer.writerows(history)
+
+
+def _move(source: Path, target: Path) -> None:
+    if target.is_dir():
+        shutil.rmtree(target)
+    source.replace(target)
