@@ -43,7 +43,7 @@ from silograph.federation.messages import (
 from silograph.federation.silo import Memory, Silo
 from silograph.methods.bounds import DUAL_FIELDS, dual_bound, dual_parts, missing_share, relative_gap, within
 from silograph.methods.method import Answer, Decision, Federation, distance, of_graph
-from silograph.methods.pull import anchored, resting_force
+from silograph.methods.pull import resting_force
 from silograph.methods.steps import FIRST_WEIGHT, advanced, is_sound, steps_of
 from silograph.problem import LocalProblem
 from silograph.theory import lipschitz_constant
@@ -110,12 +110,14 @@ class Algorithm1:
         gamma = self._gamma(memory["w"], w_con, task.number("gamma_mean"), first=task.header.round == 1)  # line 5
         objective = problem.value(memory["w"]) + self.rho * distance(memory["w"], w_con)
         w, w_before = advanced(  # lines 6 to 9
-            anchored(problem, w_con, self.rho * gamma),
+            problem,
             memory["w"],
             memory["w_before"],
             n_steps=steps_of(silo, self.local_steps),
             step=self._step(self.rho * gamma, problem.n_nodes),
             momentum=self.momentum,
+            anchor=w_con,
+            pull=self.rho * gamma,
         )
         diverged = not is_sound(w)
         if not diverged:

@@ -48,10 +48,20 @@ class Rounds:
         """The silo's own problem."""
         return silo.problem(alpha=self.alpha, beta=self.beta, zeta=self.zeta)
 
-    def advanced(self, silo: Silo, problem: LocalProblem, w: Vector, before: Vector) -> tuple[Vector, Vector]:
-        """(w, w_before) after the silo's K steps."""
-        n_steps = steps_of(silo, self.local_steps)
-        return advanced(problem, w, before, n_steps=n_steps, step=self.step, momentum=self.momentum)
+    def advanced(
+        self, silo: Silo, problem: LocalProblem, w: Vector, before: Vector, anchor: Vector | None = None
+    ) -> tuple[Vector, Vector]:
+        """(w, w_before) after the silo's K steps, pulled towards the anchor if there is one."""
+        return advanced(
+            problem,
+            w,
+            before,
+            n_steps=steps_of(silo, self.local_steps),
+            step=self.step,
+            momentum=self.momentum,
+            anchor=anchor,
+            pull=self.pull,
+        )
 
 
 def begin(settings: Rounds, federation: Federation) -> Decision:
@@ -93,10 +103,10 @@ def first_own(memory: Memory, mean: Vector) -> None:
         memory.update(w=mean, w_before=mean)
 
 
-def go_on(settings: Rounds, silo: Silo, problem: LocalProblem) -> Vector:
-    """K more steps of the silo's own graph; a step too long changes nothing but is returned to be told."""
+def go_on(settings: Rounds, silo: Silo, problem: LocalProblem, mean: Vector) -> Vector:
+    """K more steps of the silo's own graph, pulled to the mean; one too long changes nothing but is returned."""
     memory = silo.memory
-    w, before = settings.advanced(silo, problem, memory["w"], memory["w_before"])
+    w, before = settings.advanced(silo, problem, memory["w"], memory["w_before"], mean)
     if is_sound(w):
         memory.update(w=w, w_before=before)
     return w

@@ -49,9 +49,8 @@ HISTORY = 20  # points that are mixed
 HISTORY_NUMBERS = 5_000_000  # numbers that a silo keeps for mixing, whatever the size of the graph
 STIFFEST = 1e3  # times q: the most by which an absent edge resists in the metric
 FUSED_ABSENT = 100.0  # how much stiffer a fused silo's absent edges count than its present ones
-FIRST_ACCURACY, BEST_ACCURACY = 1e-5, 1e-12  # of the force, far from the optimum and at it
 NEAR = 100.0  # times the tolerance: from there on each round could be the last
-NODE = 0.5
+BEND = 0.4  # how much the edges of a node bend together, times √(neighbours)
 RESTART = 2.0  # growth of the residual at which mixing starts anew
 
 DOWN = {
@@ -60,7 +59,6 @@ DOWN = {
     "fused": NUMBER_NONNEGATIVE,  # how many silos are, who then take the shares
     "adopt": NUMBER,  # whether to adopt the metric last proposed
     "last": NUMBER,  # whether this round may be the last
-    "accuracy": NUMBER,
 }
 STEPS = MappingProxyType(
     {
@@ -133,7 +131,7 @@ class Consensus:
             force = force + task.vector("share")
         bound, memory["bound_y"] = dual_parts(problem, force, rho=self.rho, start=memory["bound_y"])
         self._take_point(task, u, memory)
-        result, residual = self._step(problem, u, memory, task.number("accuracy"))
+        result, residual = self._step(problem, u, memory)
         parts = bound | {
             "primal": primal,
             "fused": float(np.isinf(result.strength)),
@@ -152,9 +150,7 @@ class Consensus:
 
     def _local_start(self, problem: LocalProblem, u: Vector, memory: Memory) -> Answer:
         first = memory.get("y")
-        result = pulled(
-            problem, u, metric=None, rho=self.rho, strength=4 * self.beta, start=first, accuracy=FIRST_ACCURACY
-        )
+        result = pulled(problem, u, metric=None, rho=self.rho, strength=4 * self.beta, start=first)
         metric = self._metric(problem, result)
         memory.update(w=result.w, y=result.y, strength=result.strength, force=result.force, metric=metric)
         memory.update(next=u + result.force / metric, u_own=u, points=[], residuals=[], bound_y=result.y)
@@ -180,7 +176,7 @@ class Consensus:
         point = sum((a * other for a, other in zip(mixing, points, strict=True)), np.zeros_like(u))
         memory.update(point=point if kept else memory["next"], points=points, residuals=residuals)
 
-    def _step(self, problem: LocalProblem, u: Vector, memory: Memory, accuracy: float) -> tuple[Pulled, Vector]:
+    def _step(self, problem: LocalProblem, u: Vector, memory: Memory) -> tuple[Pulled, Vector]:
         anchor = 2 * u - memory["point"]
         result = pulled(
             problem,
@@ -189,7 +185,6 @@ class Consensus:
             rho=self.rho,
             strength=memory["strength"],
             start=memory["y"],
-            accuracy=accuracy,
         )
         u_own = anchor + result.force / memory["metric"]
         residual = OVER * (u_own - u)
@@ -203,7 +198,7 @@ class Consensus:
         y = problem.multipliers(result.w)
         # The diagonal of ∇²g, its degree part enlarged, as the edges of a node bend together
         neighbours = 2 * np.count_nonzero(result.w) / problem.n_nodes
-        own: Vector = q + NODE * np.sqrt(neighbours) * problem.pairs.sums(y**2) / self.alpha
+        own: Vector = q + BEND * np.sqrt(neighbours) * problem.pairs.sums(y**2) / self.alpha
         present, absent = own, FUSED_ABSENT * own
         if np.isfinite(result.strength):
             pull = min(result.strength, STIFFEST * q)
@@ -226,7 +221,6 @@ class Consensus:
             rho=self.rho,
             strength=memory["strength"],
             start=memory["y"],
-            accuracy=BEST_ACCURACY,
         )
         parts = {
             "primal": problem.value(result.w) + self.rho * distance(result.w, u),
@@ -278,14 +272,12 @@ class Consensus:
         state.update(u=u, last=state["gap"] <= NEAR * self.tol)
         fused = total.number("fused")
         share = missing_share(total.vector("force"), u, lam=self.lam, n_sharing=fused or federation.n_silos)
-        accuracy = min(max(1e-3 * state["gap"], BEST_ACCURACY), FIRST_ACCURACY)
         parts: dict[str, Vector | float] = {
             "u": u,
             "share": share,
             "fused": fused,
             "adopt": float(adopt),
             "last": float(state["last"]),
-            "accuracy": float(accuracy),
         }
         if state["round"] <= ADAPTING:
             return Decision(state=state, step="adapt", parts=parts, record=record)

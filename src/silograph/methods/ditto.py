@@ -15,7 +15,7 @@ from silograph._types import Vector
 from silograph.federation.messages import NUMBER, NUMBER_NONNEGATIVE, PAIRS_NONNEGATIVE, Step, Task, Total
 from silograph.federation.silo import Memory, Silo
 from silograph.methods import averaging
-from silograph.methods.method import Answer, Decision, Federation, of_graph
+from silograph.methods.method import Answer, Decision, Federation, distance, of_graph
 from silograph.methods.pull import anchored
 from silograph.methods.steps import is_sound
 from silograph.solvers.settled import settled
@@ -47,12 +47,11 @@ class Ditto:
     def local(self, silo: Silo, task: Task) -> Answer:
         mean, problem = task.vector("mean"), self.settings.problem(silo)
         averaging.first_own(silo.memory, mean)
-        own = anchored(problem, mean, self.settings.pull)
         if averaging.is_closing(task):
             w = silo.memory["w"]
-            constant = 0.5 * self.settings.pull * float(mean @ mean)  # ½μ‖w − a‖² less what `anchored` holds of it
-            return averaging.closed(silo, w, mean, own.value(w) + constant)
-        personal = averaging.go_on(self.settings, silo, own)
+            objective = problem.value(w) + 0.5 * self.settings.pull * distance(w, mean) ** 2
+            return averaging.closed(silo, w, mean, objective)
+        personal = averaging.go_on(self.settings, silo, problem, mean)
         w, _ = self.settings.advanced(silo, problem, mean, mean)
         return Answer(parts=averaging.told(w if is_sound(personal) else personal, mean))
 

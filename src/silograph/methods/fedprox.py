@@ -9,7 +9,6 @@ from silograph.federation.messages import Step, Task, Total
 from silograph.federation.silo import Memory, Silo
 from silograph.methods import averaging
 from silograph.methods.method import Answer, Decision, Federation
-from silograph.methods.pull import anchored
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +29,7 @@ class FedProx:
         mean, problem = task.vector("mean"), self.settings.problem(silo)
         if averaging.is_closing(task):
             return averaging.closed(silo, mean, mean, problem.value(mean))
-        w, _ = self.settings.advanced(silo, anchored(problem, mean, self.settings.pull), mean, mean)
+        w, _ = self.settings.advanced(silo, problem, mean, mean, mean)
         return Answer(parts=averaging.told(w, mean))
 
     def begin(self, federation: Federation) -> Decision:

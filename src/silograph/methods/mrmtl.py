@@ -63,7 +63,7 @@ class Mrmtl:
             w = silo.memory["w"]
             objective = problem.value(w) + 0.5 * self.settings.pull * distance(w, mean) ** 2
             return averaging.closed(silo, w, mean, objective)
-        w = averaging.go_on(self.settings, silo, anchored(problem, mean, self.settings.pull))
+        w = averaging.go_on(self.settings, silo, problem, mean)
         return Answer(parts=averaging.told(w, mean))
 
     def begin(self, federation: Federation) -> Decision:

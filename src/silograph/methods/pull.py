@@ -20,7 +20,8 @@ from silograph.problem import LocalProblem
 from silograph.solvers import exact, newton
 from silograph.solvers.solution import Solution
 
-SOLVE_TOL = 1e-13  # relative gap of a local solve, which costs Newton's method one step more than 1e-6
+SOLVE_TOL = 1e-20  # relative gap of a local solve: weights to 1e-10, for one Newton step more than 1e-10 of the gap
+ACCURACY = 1e-12  # of the force; with both, what a graph is does not depend on when a search stopped
 ENOUGH = 1e-9  # where rounding forbids that
 MAX_SOLVES = 60
 
@@ -63,12 +64,11 @@ def pulled(
     rho: float,
     strength: float,
     start: Vector | None,
-    accuracy: float,
 ) -> Pulled:
     """Solve the local step; `strength` and `start` are those of the last one. `metric` m is infinite if None.
 
-    The equation ‖v(s)‖ = ρ is solved to the relative `accuracy` by a bracketed secant method, in a coordinate of 1/s in
-    which the logarithm of the force is nearly straight.
+    The equation ‖v(s)‖ = ρ is solved by a bracketed secant method, in a coordinate of 1/s in which the logarithm of the
+    force is nearly straight.
     """
     unit = problem.quadratic if metric is None else float(np.median(metric))
     search = _Search(problem, anchor, metric, rho, float(np.mean(unit)), start)
@@ -79,9 +79,21 @@ def pulled(
             size = np.sqrt(dot(force, force))
         if size <= rho:
             y = problem.multipliers(anchor)
-            return Pulled(w=anchor, force=force, strength=np.inf, y=y, n_solves=0)
+            return Pulled(w=anchor, force=_lowest(problem, anchor, force, rho), strength=np.inf, y=y, n_solves=0)
         search.note(0.0, float(np.log(size / rho)))
-    return search.run(strength, accuracy)
+    return search.run(strength)
+
+
+def _lowest(problem: LocalProblem, w: Vector, least: Vector, rho: float) -> Vector:
+    """Of the forces that hold w, from the smallest one to −∇g, the last that is no larger than ρ.
+
+    On absent edges it is the lowest, and so asks the least of Σ v ≤ λ: at the pooled optimum −∇g satisfies it.
+    """
+    way = -problem.gradient(w) - least
+    square, along, room = dot(way, way), dot(way, least), rho**2 - dot(least, least)
+    part = 1.0 if square + 2 * along <= room else room / (along + np.sqrt(along**2 + square * room))
+    force: Vector = least + part * way
+    return force
 
 
 class _Search:
@@ -113,14 +125,14 @@ class _Search:
         else:
             self._weak = (at, excess)
 
-    def run(self, strength: float, accuracy: float) -> Pulled:
+    def run(self, strength: float) -> Pulled:
         at = 0.0 if np.isinf(strength) else float(np.log1p(self._unit / strength))
         if at == 0.0 and self._metric is None:  # then the fused end is known
             at = self._first_guess()
         before: tuple[float, float] | None = None
         for turn in range(MAX_SOLVES):
             result, excess = self._evaluate(at)
-            if abs(excess) <= accuracy or (at == 0.0 and excess <= 0):
+            if abs(excess) <= ACCURACY or (at == 0.0 and excess <= 0):
                 return result
             self.note(at, excess)
             if self._strong and self._weak and self._weak[0] - self._strong[0] <= 1e-14 * self._weak[0]:

@@ -36,7 +36,6 @@ from silograph.solvers.settled import settled
 from silograph.tuning import DEGREE_PROMISE, DEGREE_TOL, MAX_SOLVES, DegreeSearch, first_theta, mean_degree, problem_at
 
 ALIKE = 1e-9  # forces, relative to q‖u‖, that are rounding
-ACCURACY = 1e-9  # of the force at an empty consensus
 
 STEPS = MappingProxyType(
     {
@@ -99,7 +98,6 @@ class Setup:
             rho=rho,
             strength=float(problem.quadratic),
             start=silo.memory.get("y"),
-            accuracy=ACCURACY,
         )
         silo.memory["y"] = result.y
         return Answer(parts={"force": result.force})
@@ -177,7 +175,10 @@ class Setup:
 
     def _done(self, federation: Federation, state: Memory, record: dict[str, float]) -> Decision:
         lam = 0.0 if state["lam"] is None else state["lam"]
-        state["start"] = self._pooled(federation.pairs, state, lam=lam, n_silos=federation.n_silos)
+        if lam > 0 and lam >= state.get("lam_largest", np.inf):  # the optimal consensus is known: it is empty
+            state["start"] = np.zeros(federation.pairs.size)
+        else:
+            state["start"] = self._pooled(federation.pairs, state, lam=lam, n_silos=federation.n_silos)
         return Decision(state=state, step=None, record=record)
 
     def _pooled(self, pairs: Pairs, state: Memory, *, lam: float, n_silos: int) -> Vector:

@@ -14,11 +14,19 @@ TOO_LARGE = 1e100  # a weight beyond which the step was too long
 
 
 def advanced(
-    problem: LocalProblem, w: Vector, before: Vector, *, n_steps: int, step: float, momentum: float
+    problem: LocalProblem,
+    w: Vector,
+    before: Vector,
+    *,
+    n_steps: int,
+    step: float,
+    momentum: float,
+    anchor: Vector | None = None,
+    pull: float = 0.0,
 ) -> tuple[Vector, Vector]:
-    """(w, w_before) after `n_steps` more iterations."""
+    """(w, w_before) after `n_steps` more iterations, pulled towards the anchor if there is one."""
     for _ in range(n_steps):
-        w, before = iterate(problem, w, before, step=step, momentum=momentum), w
+        w, before = iterate(problem, w, before, step=step, momentum=momentum, anchor=anchor, pull=pull), w
     return w, before
 
 

@@ -1,8 +1,8 @@
 """The paper's accelerated projected gradient method on the primal problem.
 
-    w_ex    = w + ξ (w − w_before)                   (2-0)
-    w̆       = w_ex − η ∇(w_ex)                       (2-1)
-    w_next  = max(w̆, 0)                              (2-2)
+    w_ex    = w + ξ (w − w_before)                     (2-0)
+    w̆       = w_ex − η (∇(w_ex) + ργ (w_ex − w_con))   (2-1); alone, a silo is not pulled and ργ = 0
+    w_next  = max(w̆, 0)                                (2-2)
 
 With a step η given, these are iterated as printed. Without one, η is found by backtracking and the momentum is dropped
 where it would leave the domain, so that the method descends on data of any scale; it remains a first-order method.
@@ -56,11 +56,23 @@ def solve(
     return replace(best, n_iter=n_iter)
 
 
-def iterate(problem: LocalProblem, w: Vector, before: Vector, *, step: float, momentum: float) -> Vector:
-    """One iteration, equations (2-0) to (2-2), as printed."""
+def iterate(
+    problem: LocalProblem,
+    w: Vector,
+    before: Vector,
+    *,
+    step: float,
+    momentum: float,
+    anchor: Vector | None = None,
+    pull: float = 0.0,
+) -> Vector:
+    """One iteration, equations (2-0) to (2-2), as printed; with an anchor, `pull` is the paper's ργ and it is w_con."""
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # a step too long shows in the answer
         extrapolated = w + momentum * (w - before)
-        return np.maximum(extrapolated - step * problem.gradient(extrapolated), 0.0)
+        slope = problem.gradient(extrapolated)
+        if anchor is not None:
+            slope = slope + pull * (extrapolated - anchor)
+        return np.maximum(extrapolated - step * slope, 0.0)
 
 
 def uniform_start(problem: LocalProblem) -> Vector:
