@@ -8,8 +8,8 @@ BIN := $(VENV)/bin
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-demo: $(VENV)/demo.stamp  ## Learn a graph from data that comes with scikit-learn; writes run/
-	$(BIN)/python examples/digits.py run
+demo: $(VENV)/demo.stamp  ## Learn from five silos by seven methods, compare and draw; writes demo/
+	$(BIN)/python examples/silos.py demo
 
 test: lint $(VENV)/test.stamp  ## Run all checks: style, types, layers, tests, examples in the docs
 	$(BIN)/python -m pytest
@@ -33,11 +33,13 @@ format: $(VENV)/lint.stamp  ## Format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/bench.stamp  ## Time and memory against other solvers, in half an hour; writes benchmarks/results/
+bench: $(VENV)/bench.stamp  ## Time and memory against other solvers, in an hour; writes benchmarks/results/
 	$(BIN)/python -m benchmarks.run --time-limit 30
+	$(BIN)/python -m benchmarks.joint.run
 
-bench-quick: $(VENV)/bench.stamp  ## The same on small problems, in a minute
+bench-quick: $(VENV)/bench.stamp  ## The same on small problems, in two minutes
 	$(BIN)/python -m benchmarks.run --quick
+	$(BIN)/python -m benchmarks.joint.run --quick
 
 docs: $(VENV)/docs.stamp  ## Build the documentation into site/
 	$(BIN)/mkdocs build --strict
@@ -46,7 +48,7 @@ clean-cache:  ## Remove compiled loops, which know their own file only
 	find src benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
 clean: clean-cache  ## Remove the environments and everything that was made
-	rm -rf .venv .venv-lowest site run build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-lowest site demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(VENV)/%.stamp: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

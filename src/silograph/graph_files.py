@@ -84,10 +84,19 @@ def _read_csv(path: Path) -> Graph:
 
 
 def _write_npz(graph: Graph, path: Path) -> None:
-    with path.open("wb") as file:
-        np.savez_compressed(
-            file, names=np.array(graph.names, dtype=str), rows=graph.rows, cols=graph.cols, weights=graph.weights
-        )
+    """As numpy.savez_compressed, but without the time of day: the same graph makes the same bytes."""
+    arrays = {
+        "names": np.array(graph.names, dtype=str),
+        "rows": graph.rows,
+        "cols": graph.cols,
+        "weights": graph.weights,
+    }
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, array in arrays.items():
+            member = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))
+            member.compress_type = zipfile.ZIP_DEFLATED
+            with archive.open(member, "w", force_zip64=True) as file:
+                np.lib.format.write_array(file, array, allow_pickle=False)
 
 
 def _read_npz(path: Path) -> Graph:

@@ -1,0 +1,124 @@
+"""A run over several silos is killed, at any moment and as often as one likes, and resumed: its result is the same."""
+
+import hashlib
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from silo_problems import silo_signals
+from silograph import study_runs
+from silograph.cli_study import StudyRequest
+from silograph.cli_tables import TableOptions
+from silograph.runs import sha256_of
+from silograph.study import StudySettings
+
+OPTIONS = ["--degree", "4", "--coupling", "0.9", "--tol", "1e-9", "--quiet"]
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory) -> list[Path]:
+    folder = tmp_path_factory.mktemp("tables")
+    signals = silo_signals(np.random.default_rng(3), "different", 6, 60)
+    for number, values in enumerate(signals):
+        np.savetxt(folder / f"site{number}.csv", values, delimiter=",")
+    return sorted(folder.glob("*.csv"))
+
+
+def silograph(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "silograph", "learn", *arguments]
+
+
+def digest(run: Path) -> str:
+    """The checksum of everything that was learned; run.json also tells the time of day."""
+    files = sorted(path for path in run.rglob("*") if path.is_file() and path.name != "run.json")
+    assert len(files) == 3 * 7 + 1
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tables, tmp_path_factory) -> tuple[str, float]:
+    run = tmp_path_factory.mktemp("undisturbed") / "run"
+    subprocess.run(silograph(*map(str, tables), *OPTIONS, "--out", str(run)), check=True)
+    started = time.perf_counter()
+    subprocess.run(silograph(*map(str, tables), *OPTIONS, "--out", str(run), "--force"), check=True)
+    return digest(run), time.perf_counter() - started
+
+
+def killed(command: list[str], after: float) -> bool:
+    """Whether the process was still running when it was killed."""
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    try:
+        process.wait(after)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        return True
+    return False
+
+
+def check_kills(tables: list[Path], undisturbed: tuple[str, float], folder: Path, n_kills: int, seed: int) -> None:
+    expected, seconds = undisturbed
+    rng = np.random.default_rng(seed)
+    kills = resumed = 0
+    for attempt in range(3 * n_kills):
+        if kills >= n_kills:
+            break
+        run = folder / f"run{attempt}"
+        command = silograph(*map(str, tables), *OPTIONS, "--out", str(run))
+        while killed(command, rng.uniform(0, seconds)):
+            kills += 1
+            unfinished = (run / "checkpoint" / "request.json").is_file()
+            resumed += unfinished
+            if unfinished:
+                command = silograph("--resume", str(run), "--quiet")
+        assert digest(run) == expected
+        assert not (run / "checkpoint").exists()
+    assert kills >= n_kills
+    assert resumed > 0
+
+
+def test_a_killed_run_resumes_to_the_identical_result(tables, undisturbed, tmp_path):
+    check_kills(tables, undisturbed, tmp_path, n_kills=6, seed=1)
+
+
+@pytest.mark.slow
+def test_fifty_kills_change_nothing(tables, undisturbed, tmp_path):
+    check_kills(tables, undisturbed, tmp_path, n_kills=50, seed=2)
+
+
+def test_a_finished_run_has_nothing_to_resume(tables, tmp_path):
+    run = tmp_path / "run"
+    subprocess.run(silograph(*map(str, tables[:2]), "--degree", "4", "--out", str(run), "--quiet"), check=True)
+    again = subprocess.run(silograph("--resume", str(run)), capture_output=True, text=True, check=False)
+    assert again.returncode == 1
+    assert "this run is finished" in again.stderr
+
+
+def test_changed_data_are_refused_and_named(tables, tmp_path):
+    copies = []
+    for table in tables[:3]:
+        copy = tmp_path / table.name
+        copy.write_bytes(table.read_bytes())
+        copies.append(str(copy))
+    run = tmp_path / "run"
+    request = StudyRequest(
+        signals=tuple(map(Path, copies)),
+        settings=StudySettings(degree=4.0),
+        tables=TableOptions(),
+        out=run,
+        force=False,
+    )
+    study_runs.begin(
+        run, request.as_data([sha256_of(Path(copy)) for copy in copies])
+    )  # as a run killed in round 1 leaves it
+    values = np.loadtxt(copies[1], delimiter=",")
+    values[0, 0] += 1
+    np.savetxt(copies[1], values, delimiter=",")
+    again = subprocess.run(silograph("--resume", str(run)), capture_output=True, text=True, check=False)
+    assert again.returncode == 1
+    assert "site1.csv: has changed" in again.stderr.replace("\n", "")
