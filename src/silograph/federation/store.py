@@ -33,7 +33,7 @@ class Checkpoint:
         self._round = 0
 
     def save(self, tree: dict[str, Any]) -> None:
-        """Write one more round. Arrays become read-only: what was written down may not change."""
+        """Write one more round. Arrays that were written may not be altered later: replace them."""
         self._round += 1
         segment = _Segment(f"{self._round:08d}.segment", self._known)
         body = segment.described(tree)
@@ -87,7 +87,6 @@ class Checkpoint:
         if len(piece) != size or zlib.crc32(piece) != checksum:
             raise CheckpointError(f"{path}: is damaged. Start the run anew.")
         array = np.frombuffer(piece, dtype="<f8").reshape(shape).astype(np.float64)
-        array.flags.writeable = False
         self._known[id(array)] = (array, where)
         return array
 
@@ -126,7 +125,6 @@ class _Segment:
     def _place(self, array: np.ndarray) -> list[Any]:
         found = self.known.get(id(array)) or self._before.get(id(array))
         if found is None:
-            array.flags.writeable = False
             data = np.ascontiguousarray(array, dtype="<f8").tobytes()
             found = (array, [self.name, self.size, list(array.shape), zlib.crc32(data)])
             self.pieces.append(data)

@@ -45,7 +45,7 @@ def active_pairs(problem: LocalProblem, y: Vector) -> tuple[IntVector, IntVector
 def weights_at(problem: LocalProblem, y: Vector) -> Vector:
     """w(y), in one pass."""
     w = np.empty(problem.pairs.size)
-    _fill_weights(*index_of(problem.pairs), problem.cost, y, 1 / problem.quadratic, w)
+    fill_weights(*index_of(problem.pairs), problem.cost, y, 1 / problem.quadratic, w)
     return w
 
 
@@ -136,9 +136,10 @@ def list_active(
 
 
 @kernel
-def _fill_weights(
+def fill_weights(
     all_pairs: bool, rows: IntVector, cols: IntVector, cost: Vector, y: Vector, inverse: float | Vector, w: Vector
 ) -> None:
+    """Fill `w` with w(y)."""
     if not all_pairs:
         for e in range(rows.size):
             w[e] = max(y[rows[e]] + y[cols[e]] - cost[e], 0.0) * at(inverse, e)

@@ -39,7 +39,7 @@ def solve(problem: LocalProblem, *, start: Vector | None = None, tol: float = 1e
     """
     index = index_of(problem.pairs)
     y = default_start(problem) if start is None else start.copy()
-    y, primal, gap, n_iter = _minimise(
+    y, primal, gap, n_iter = minimise(
         *index, problem.cost, 1 / problem.quadratic, problem.alpha, problem.zeta, y, tol, max_iter
     )
     w = weights_at(problem, y)
@@ -80,7 +80,7 @@ def _turn_into_multipliers(cheapest: Vector, alpha: float, quadratic: float, zet
 
 
 @kernel
-def _minimise(
+def minimise(
     all_pairs: bool,
     rows: IntVector,
     cols: IntVector,
