@@ -34,6 +34,8 @@ def test_a_command_of_the_docs_runs(page, command, tmp_path, monkeypatch, rng):
     names = ["Thalamus_L", "Thalamus_R", "Insula_L", "Insula_R", "Hippocampus_L", "Hippocampus_R", "Caudate", "Putamen"]
     brain = pd.DataFrame(rng.normal(size=(60, 8)), columns=names)
     brain.to_csv("brain.csv", index=False)
+    for silo in ("oslo", "lima", "kyoto"):
+        pd.DataFrame(rng.normal(size=(60, 8)), columns=names).to_csv(f"{silo}.csv", index=False)
     load_breast_cancer(as_frame=True).data.to_csv("cells.csv", index=False)
     brain.assign(date="2014-01-01", quality="good").to_csv("weather.csv", index=False)
     Path("zeros.csv").write_text("source,target\nThalamus_L,Thalamus_R\n")
@@ -72,6 +74,9 @@ def test_the_demo_draws_its_picture(tmp_path):
     pytest.importorskip("matplotlib")
     import runpy
 
+    silos = runpy.run_path(str(ROOT / "examples" / "silos.py"))
+    silos["main"](tmp_path / "demo")
+    assert (tmp_path / "demo" / "silos.png").stat().st_size > 50_000
     digits = runpy.run_path(str(ROOT / "examples" / "digits.py"))
     digits["main"](tmp_path / "run")
     assert (tmp_path / "run" / "graph.png").stat().st_size > 10_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -18,8 +19,12 @@ def order_of(reference: Sequence[str], names: Sequence[str], *, first: str, silo
     """
     if list(names) == list(reference):
         return None
-    missing = [name for name in reference if name not in set(names)]
-    extra = [name for name in names if name not in set(reference)]
+    mine, theirs = set(names), set(reference)
+    if len(mine) != len(names):
+        twice = [name for name, count in Counter(names).items() if count > 1]
+        raise SilosError(f"{silo}: expected each node once, got {_listed(twice)} more than once. Rename or drop some.")
+    missing = [name for name in reference if name not in mine]
+    extra = [name for name in names if name not in theirs]
     if missing or extra:
         parts = [f"{what}: {_listed(some)}" for what, some in (("missing", missing), ("extra", extra)) if some]
         raise SilosError(

@@ -184,6 +184,8 @@ def learn_silos(
     `checkpoint` is a folder to write each round to, and to go on from if it has some. `start` is the consensus of a
     similar study, such as the last one on a path of couplings.
     """
+    for silo in silos:
+        silo.memory = {}  # of an earlier study, from which this one must not start
     engine = InProcess(silos, report=settings.report, workers=workers)
     run_id = run_identity(silos, settings, start)
     try:
@@ -194,7 +196,7 @@ def learn_silos(
 
 def run_identity(silos: Sequence[Silo], settings: StudySettings, start: Vector | None = None) -> str:
     """A name for just this study: it changes with any setting and any datum, so that no run resumes another."""
-    digest = hashlib.sha256(json.dumps(asdict(settings), sort_keys=True).encode())
+    digest = hashlib.sha256(json.dumps(asdict(settings), sort_keys=True, default=_plain).encode())
     for silo in silos:
         digest.update(json.dumps([silo.name, silo.n_samples, silo.local_steps]).encode())
         digest.update(silo.pairs.rows.tobytes() + silo.pairs.cols.tobytes() if not silo.pairs.is_all else b"all")
@@ -247,6 +249,10 @@ def _learn(
         degree_alone=parameters.get("degree"),
         degree_reached=parameters.get("degree_reached", True),
     )
+
+
+def _plain(number: np.generic) -> object:
+    return number.item()
 
 
 def setup_of(settings: StudySettings, engine: Engine) -> Setup:

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from silograph.edges import Pairs
 from silograph.errors import SilosError
 from silograph.federation.exchange import answered
-from silograph.federation.messages import Task, Total, add_up
+from silograph.federation.messages import Task, Total, add_up, check_update
 from silograph.federation.silo import Memory, Silo
 from silograph.methods.method import Federation, Method
 
@@ -20,6 +20,12 @@ class InProcess:
     def __init__(self, silos: Sequence[Silo], *, report: bool = True, workers: int | None = None) -> None:
         if not silos:
             raise SilosError("Expected at least one silo, got none.")
+        for silo in silos[1:]:
+            if not silo.pairs.same(silos[0].pairs):
+                raise SilosError(
+                    f"{silo.name}: expected the pairs of {silos[0].name} ({silos[0].pairs.size}), got others "
+                    f"({silo.pairs.size}). Every silo needs the same nodes and the same allowed pairs."
+                )
         self.silos = tuple(silos)
         self._report = report
         self._pool = ThreadPoolExecutor(min(len(silos), workers or os.cpu_count() or 1))
@@ -32,7 +38,11 @@ class InProcess:
 
     def exchange(self, method: Method, task: Task) -> Total:
         """Ask every silo, and add up."""
-        return add_up(list(self._pool.map(lambda silo: answered(method, silo, task, report=self._report), self.silos)))
+        updates = list(self._pool.map(lambda silo: answered(method, silo, task, report=self._report), self.silos))
+        fields = method.steps[task.header.step].up
+        for update in updates:
+            check_update(update, task.header, fields, n_pairs=self.silos[0].pairs.size)
+        return add_up(updates)
 
     @property
     def memory(self) -> Memory:

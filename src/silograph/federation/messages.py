@@ -29,6 +29,7 @@ CHECKSUM = struct.Struct("<I")
 MAGIC = b"SLGR"
 LARGEST = 2**31  # numbers in one message: 16 GB, far beyond any graph this library learns
 LONGEST_LIST = 1000
+REPORTABLE = {"samples", "edges", "distance", "contribution"}  # what a silo may tell of itself, if it is allowed to
 NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 
 Reported = Mapping[str, Mapping[str, float]]  # silo → name → number
@@ -123,12 +124,21 @@ def add_up(updates: Sequence[Update]) -> Total:
     for update in updates[1:]:
         if update.header != first.header:
             raise ProtocolError(f"{update.silo}: expected an answer to {first.header}, got one to {update.header}.")
+        if _form(update) != _form(first):
+            raise ProtocolError(
+                f"{update.silo}, round {first.header.round}: expected parts like those of {first.silo}, "
+                f"{_form(first)}, got {_form(update)}. Do all silos have the same pairs and run one version?"
+            )
     names = [update.silo for update in updates]
     if len(set(names)) != len(names):
         raise ProtocolError(f"Expected one answer per silo, got two of {_repeated(names)!r}. Name each silo once.")
     parts = {name: _ordered_sum([update._parts[name] for update in updates]) for name in first._parts}
     reported = {update.silo: update.reported for update in updates if update.reported}
     return Total(header=first.header, n_silos=len(updates), parts=parts, reported=reported)
+
+
+def _form(update: Update) -> dict[str, tuple[int, ...]]:
+    return {name: np.shape(value) for name, value in sorted(update._parts.items())}
 
 
 def _ordered_sum(terms: Sequence[Vector | float]) -> Vector | float:
@@ -162,6 +172,18 @@ def check_parts(
             raise ProtocolError(f"{where}, {name}: expected numbers ≥ 0, got {values.min():g}.")
 
 
+def check_update(update: Update, task: Header, fields: Mapping[str, Field], *, n_pairs: int) -> None:
+    """Raise unless the update answers this task with just what it should hold: the coordinator's check on arrival."""
+    if update.header != task:
+        raise ProtocolError(f"{update.silo}: expected an answer to {task}, got one to {update.header}.")
+    check_parts(update._parts, fields, n_pairs=n_pairs, header=task, source=update.silo)
+    unknown = set(update.reported) - REPORTABLE
+    if unknown:
+        raise ProtocolError(
+            f"{update.silo}, round {task.round}: tells {sorted(unknown)} of itself, which no method does."
+        )
+
+
 # --- the wire ---------------------------------------------------------------------------------------------------------
 
 
@@ -189,10 +211,10 @@ def decode_update(data: bytes) -> Update:
     names = extra.get("reported")
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ProtocolError("message: expected a list of reported names. It was not made by silograph, or was damaged.")
-    try:
-        reported = {name: float(parts.pop(f"reported_{k}")) for k, name in enumerate(names)}
-    except (KeyError, TypeError) as error:
-        raise ProtocolError("message: a reported number is missing. It was damaged.") from error
+    numbers = [parts.pop(f"reported_{k}", None) for k in range(len(names))]
+    if len(set(names)) != len(names) or not all(isinstance(number, float) for number in numbers):
+        raise ProtocolError("message: expected one number for each reported name. It was damaged.")
+    reported = dict(zip(names, numbers, strict=True))
     silo = extra.get("silo")
     if not isinstance(silo, str):
         raise ProtocolError("message: expected a silo's name. It was not made by silograph, or was damaged.")
@@ -214,9 +236,9 @@ def _header(extra: Mapping[str, Any]) -> Header:
 
 
 def _encode(kind: int, extra: Mapping[str, Any], parts: Mapping[str, Vector | float]) -> bytes:
-    arrays = {name: np.ascontiguousarray(value, dtype="<f8") for name, value in parts.items()}
+    arrays = {name: np.asarray(value, dtype="<f8", order="C") for name, value in parts.items()}
     shapes = [[name, -1 if array.ndim == 0 else array.size] for name, array in arrays.items()]
-    header = json.dumps({**extra, "parts": shapes}, ensure_ascii=False, separators=(",", ":")).encode()
+    header = json.dumps({**extra, "parts": shapes}, separators=(",", ":")).encode()
     body = b"".join(array.tobytes() for array in arrays.values())
     message = HEAD.pack(MAGIC, FORMAT, kind, len(header), len(body) // 8) + header + body
     return message + CHECKSUM.pack(zlib.crc32(message))
@@ -258,7 +280,7 @@ def _opened(kind: int, data: bytes) -> tuple[dict[str, Any], Vector]:
         raise ProtocolError("message: the checksum is wrong. It was damaged on its way.")
     try:
         header = json.loads(data[HEAD.size : HEAD.size + header_size])
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # ValueError: no UTF-8, no JSON, or a number too long
         raise ProtocolError("message: its header cannot be read. It was not made by silograph.") from error
     if not isinstance(header, dict):
         raise ProtocolError("message: its header cannot be read. It was not made by silograph.")

@@ -20,6 +20,8 @@ import numpy as np
 from silograph.errors import CheckpointError, OutputError
 
 FORMAT = 1
+NUMBER = "[0-9]" * 8
+MANIFEST, SEGMENT = f"{NUMBER}.json", f"{NUMBER}.segment"  # other files in the folder are not ours
 ARRAY = "\x00array"  # no key of a memory starts so
 
 
@@ -34,23 +36,23 @@ class Checkpoint:
 
     def save(self, tree: dict[str, Any]) -> None:
         """Write one more round. Arrays that were written may not be altered later: replace them."""
-        self._round += 1
-        segment = _Segment(f"{self._round:08d}.segment", self._known)
+        number = self._round + 1
+        segment = _Segment(f"{number:08d}.segment", self._known)
         body = segment.described(tree)
-        self._known = segment.known
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            if segment.size:
+            if segment.pieces:
                 _write(self._folder / segment.name, b"".join(segment.pieces))
-            manifest = {"format": FORMAT, "run": self._run_id, "round": self._round, "tree": body}
-            _write(self._manifest(self._round), json.dumps(manifest).encode())
+            manifest = {"format": FORMAT, "run": self._run_id, "round": number, "tree": body}
+            _write(self._manifest(number), json.dumps(manifest | {"checksum": _checksum(manifest)}).encode())
+            self._round, self._known = number, segment.known  # not before: a round that failed has not happened
             self._tidy()
         except OSError as error:
             raise OutputError(f"{self._folder}: the checkpoint cannot be written ({error.strerror}).") from error
 
     def load(self) -> dict[str, Any] | None:
         """The last round that was written whole; nothing where none was."""
-        manifests = sorted(self._folder.glob("*.json"))
+        manifests = sorted(self._folder.glob(MANIFEST))
         if not manifests:
             return None
         path = manifests[-1]
@@ -62,6 +64,9 @@ class Checkpoint:
                 f"{path}: belongs to a run with other data or other settings. "
                 "Resume with the files and options it was started with, or start a new run elsewhere."
             )
+        checksum = manifest.pop("checksum", None)
+        if checksum != _checksum(manifest):
+            raise CheckpointError(f"{path}: is damaged. Start the run anew.")
         self._round = int(manifest["round"])
         return dict(self._built(manifest["tree"], {}))
 
@@ -95,10 +100,12 @@ class Checkpoint:
 
     def _tidy(self) -> None:
         """Remove earlier manifests, and segments that no kept array lies in."""
-        for path in sorted(self._folder.glob("*.json"))[:-1]:
+        for path in sorted(self._folder.glob(MANIFEST))[:-1]:
+            path.unlink()
+        for path in self._folder.glob(f".{NUMBER}.*"):  # half-written when an earlier process was killed
             path.unlink()
         in_use = {where[0] for _, where in self._known.values()}
-        for path in self._folder.glob("*.segment"):
+        for path in self._folder.glob(SEGMENT):
             if path.name not in in_use:
                 path.unlink()
 
@@ -133,10 +140,14 @@ class _Segment:
         return found[1]
 
 
+def _checksum(manifest: dict[str, Any]) -> int:
+    return zlib.crc32(json.dumps(manifest).encode())
+
+
 def _read_manifest(path: Path) -> dict[str, Any]:
     try:
         manifest = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(f"{path}: cannot be read ({error}). Start the run anew.") from error
     if not isinstance(manifest, dict):
         raise CheckpointError(f"{path}: is no checkpoint. Start the run anew.")
@@ -152,6 +163,18 @@ def _write(path: Path, data: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         Path(temporary).replace(path)
+        _settle(path.parent)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def _settle(folder: Path) -> None:
+    """Bring the folder's own entries to the disk, where the system knows how; a power cut must not undo a rename."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

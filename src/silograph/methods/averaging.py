@@ -18,7 +18,7 @@ import numpy as np
 from silograph._types import Vector
 from silograph.federation.messages import NUMBER, NUMBER_NONNEGATIVE, PAIRS_NONNEGATIVE, Step, Task, Total
 from silograph.federation.silo import Memory, Silo
-from silograph.methods.method import Answer, Decision, Federation, distance, of_graph
+from silograph.methods.method import Answer, Decision, Federation, distance, dot, of_graph
 from silograph.methods.steps import FIRST_WEIGHT, advanced, is_sound, steps_of
 from silograph.problem import LocalProblem
 
@@ -79,7 +79,7 @@ def merge(settings: Rounds, federation: Federation, state: Memory, total: Total)
     if total.number("diverged"):
         return Decision(state=state | {"diverged": True}, step="close", parts={"mean": state["mean"]})
     mean = total.vector("w") / federation.n_silos
-    moved = distance(mean, state["mean"]) / max(float(np.sqrt(mean @ mean)), 1e-300)
+    moved = float(distance(mean, state["mean"]) / max(np.sqrt(dot(mean, mean)), 1e-300))
     state = state | {"mean": mean, "consensus": mean, "converged": bool(moved < 1e-6)}
     step = "round" if total.header.round < settings.rounds else "close"
     return Decision(state=state, step=step, parts={"mean": mean}, record={"moved": moved})

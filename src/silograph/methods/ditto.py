@@ -15,7 +15,7 @@ from silograph._types import Vector
 from silograph.federation.messages import NUMBER, NUMBER_NONNEGATIVE, PAIRS_NONNEGATIVE, Step, Task, Total
 from silograph.federation.silo import Memory, Silo
 from silograph.methods import averaging
-from silograph.methods.method import Answer, Decision, Federation, distance, of_graph
+from silograph.methods.method import Answer, Decision, Federation, distance, dot, of_graph
 from silograph.methods.pull import anchored
 from silograph.methods.steps import is_sound
 from silograph.solvers.settled import settled
@@ -85,7 +85,7 @@ class ExactDitto:
         u = task.vector("u")
         problem = silo.problem(alpha=self.alpha, beta=self.beta, zeta=self.zeta)
         solution = settled(anchored(problem, u, self.pull), silo.memory.get("y"))
-        objective = solution.primal + 0.5 * self.pull * float(u @ u)
+        objective = solution.primal + 0.5 * self.pull * dot(u, u)
         edges = float(np.count_nonzero(solution.w))
         parts = {"objective": objective, "gap": solution.gap, "edges": edges}
         return Answer(parts=parts, singly=of_graph(silo, solution.w, u))
