@@ -24,12 +24,12 @@ from silograph.federation.store import Checkpoint
 from silograph.methods.algorithm1 import Algorithm1
 from silograph.methods.averaging import Rounds
 from silograph.methods.consensus import Consensus
-from silograph.methods.ditto import Ditto, ExactDitto
-from silograph.methods.fedavg import FedAvg
-from silograph.methods.fedprox import FedProx
+from silograph.methods.ditto import ExactDitto, ditto
+from silograph.methods.fedavg import fedavg
+from silograph.methods.fedprox import fedprox
 from silograph.methods.independent import Independent
 from silograph.methods.method import Method
-from silograph.methods.mrmtl import ExactMrmtl, Mrmtl
+from silograph.methods.mrmtl import ExactMrmtl, mrmtl
 from silograph.methods.pooled import Pooled
 from silograph.methods.setup import Setup
 from silograph.tuning import check_degree, default_degree
@@ -364,10 +364,10 @@ def _gradient_method(settings: StudySettings, parameters: Memory) -> Method:
         first_weight=settings.first_weight,
     )
     methods: dict[str, Callable[[Rounds], Method]] = {
-        "fedavg": FedAvg,
-        "fedprox": FedProx,
-        "mrmtl": Mrmtl,
-        "ditto": Ditto,
+        "fedavg": fedavg,
+        "fedprox": fedprox,
+        "mrmtl": mrmtl,
+        "ditto": ditto,
     }
     return methods[settings.method](averaging)
 

@@ -25,8 +25,10 @@ whatever the options; docs/theory.md has the cases. The run therefore ends with 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import ClassVar
 
 import numpy as np
 
@@ -72,6 +74,9 @@ STEPS = MappingProxyType(
 class Algorithm1:
     """The paper's algorithm."""
 
+    name: ClassVar[str] = "algorithm1"
+    steps: ClassVar[Mapping[str, Step]] = STEPS
+
     alpha: float
     beta: float
     rho: float  # λν
@@ -87,14 +92,6 @@ class Algorithm1:
     fresh: bool = False
     cap: float | None = None
     tol: float = 1e-6
-
-    @property
-    def name(self) -> str:
-        return "algorithm1"
-
-    @property
-    def steps(self) -> MappingProxyType[str, Step]:
-        return STEPS
 
     # --- the silo's half: lines 3 to 11 -----------------------------------------------------------------------------
 

@@ -10,8 +10,10 @@ Momentum starts anew where a silo starts from the mean, and is carried on where 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import ClassVar
 
 import numpy as np
 
@@ -21,6 +23,8 @@ from silograph.federation.silo import Memory, Silo
 from silograph.methods.method import Answer, Decision, Federation, distance, dot, of_graph
 from silograph.methods.steps import FIRST_WEIGHT, advanced, is_sound, steps_of
 from silograph.problem import LocalProblem
+
+SETTLED = 1e-6  # relative change of the mean in one round at which it counts as converged
 
 STEPS = MappingProxyType(
     {
@@ -64,25 +68,36 @@ class Rounds:
         )
 
 
-def begin(settings: Rounds, federation: Federation) -> Decision:
-    """The first task: w⁰ to all."""
-    mean = np.full(federation.pairs.size, settings.first_weight)
-    state = {"mean": mean, "consensus": mean, "diverged": False, "gap": np.nan, "converged": False}
-    return Decision(state=state, step="round", parts={"mean": mean})
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Averaging:
+    """Such a method: its name and its silo's half make the difference, the coordinator's half is the same for all."""
 
+    name: str
+    settings: Rounds
+    half: Callable[[Rounds, Silo, Task], Answer]
+    steps: ClassVar[Mapping[str, Step]] = STEPS
 
-def merge(settings: Rounds, federation: Federation, state: Memory, total: Total) -> Decision:
-    """The mean, T times; then the end."""
-    if total.header.step == "close":
-        state = state | {"objective": total.number("objective")}
-        return Decision(state=state, step=None, record={"objective": state["objective"]})
-    if total.number("diverged"):
-        return Decision(state=state | {"diverged": True}, step="close", parts={"mean": state["mean"]})
-    mean = total.vector("w") / federation.n_silos
-    moved = float(distance(mean, state["mean"]) / max(np.sqrt(dot(mean, mean)), 1e-300))
-    state = state | {"mean": mean, "consensus": mean, "converged": bool(moved < 1e-6)}
-    step = "round" if total.header.round < settings.rounds else "close"
-    return Decision(state=state, step=step, parts={"mean": mean}, record={"moved": moved})
+    def local(self, silo: Silo, task: Task) -> Answer:
+        return self.half(self.settings, silo, task)
+
+    def begin(self, federation: Federation) -> Decision:
+        """The first task: w⁰ to all."""
+        mean = np.full(federation.pairs.size, self.settings.first_weight)
+        state = {"mean": mean, "consensus": mean, "diverged": False, "gap": np.nan, "converged": False}
+        return Decision(state=state, step="round", parts={"mean": mean})
+
+    def merge(self, federation: Federation, state: Memory, total: Total) -> Decision:
+        """The mean, T times; then the end."""
+        if total.header.step == "close":
+            state = state | {"objective": total.number("objective")}
+            return Decision(state=state, step=None, record={"objective": state["objective"]})
+        if total.number("diverged"):
+            return Decision(state=state | {"diverged": True}, step="close", parts={"mean": state["mean"]})
+        mean = total.vector("w") / federation.n_silos
+        moved = float(distance(mean, state["mean"]) / max(np.sqrt(dot(mean, mean)), 1e-300))
+        state = state | {"mean": mean, "consensus": mean, "converged": bool(moved < SETTLED)}
+        step = "round" if total.header.round < self.settings.rounds else "close"
+        return Decision(state=state, step=step, parts={"mean": mean}, record={"moved": moved})
 
 
 def told(w: Vector, fallback: Vector) -> dict[str, Vector | float]:

@@ -20,8 +20,10 @@ What the coordinator sees: Σ m_i, Σ m_i s_i, Σ v_i, and sums of numbers. Fusi
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import ClassVar
 
 import numpy as np
 
@@ -97,6 +99,9 @@ STEPS = MappingProxyType(
 class Consensus:
     """The exact method. `pooled` is the start: the optimum of all silos' data together."""
 
+    name: ClassVar[str] = "exact"
+    steps: ClassVar[Mapping[str, Step]] = STEPS
+
     alpha: float
     beta: float
     rho: float  # > 0
@@ -105,14 +110,6 @@ class Consensus:
     zeta: float = 0.0
     tol: float = 1e-6
     max_rounds: int = 200
-
-    @property
-    def name(self) -> str:
-        return "exact"
-
-    @property
-    def steps(self) -> MappingProxyType[str, Step]:
-        return STEPS
 
     # --- the silo's half ----------------------------------------------------------------------------------------------
 

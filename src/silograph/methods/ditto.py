@@ -6,15 +6,17 @@ them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import ClassVar
 
 import numpy as np
 
 from silograph._types import Vector
 from silograph.federation.messages import NUMBER, NUMBER_NONNEGATIVE, PAIRS_NONNEGATIVE, Step, Task, Total
 from silograph.federation.silo import Memory, Silo
-from silograph.methods import averaging
+from silograph.methods.averaging import Averaging, Rounds, closed, first_own, go_on, is_closing, told
 from silograph.methods.method import Answer, Decision, Federation, distance, dot, of_graph
 from silograph.methods.pull import anchored
 from silograph.methods.steps import is_sound
@@ -30,41 +32,28 @@ EXACT_STEPS = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Ditto:
+def ditto(settings: Rounds) -> Averaging:
     """The papers' iteration."""
+    return Averaging(name="ditto", settings=settings, half=_local)
 
-    settings: averaging.Rounds
 
-    @property
-    def name(self) -> str:
-        return "ditto"
-
-    @property
-    def steps(self) -> MappingProxyType[str, Step]:
-        return averaging.STEPS
-
-    def local(self, silo: Silo, task: Task) -> Answer:
-        mean, problem = task.vector("mean"), self.settings.problem(silo)
-        averaging.first_own(silo.memory, mean)
-        if averaging.is_closing(task):
-            w = silo.memory["w"]
-            objective = problem.value(w) + 0.5 * self.settings.pull * distance(w, mean) ** 2
-            return averaging.closed(silo, w, mean, objective)
-        personal = averaging.go_on(self.settings, silo, problem, mean)
-        w, _ = self.settings.advanced(silo, problem, mean, mean)
-        return Answer(parts=averaging.told(w if is_sound(personal) else personal, mean))
-
-    def begin(self, federation: Federation) -> Decision:
-        return averaging.begin(self.settings, federation)
-
-    def merge(self, federation: Federation, state: Memory, total: Total) -> Decision:
-        return averaging.merge(self.settings, federation, state, total)
+def _local(settings: Rounds, silo: Silo, task: Task) -> Answer:
+    mean, problem = task.vector("mean"), settings.problem(silo)
+    first_own(silo.memory, mean)
+    if is_closing(task):
+        w = silo.memory["w"]
+        return closed(silo, w, mean, problem.value(w) + 0.5 * settings.pull * distance(w, mean) ** 2)
+    personal = go_on(settings, silo, problem, mean)
+    w, _ = settings.advanced(silo, problem, mean, mean)
+    return Answer(parts=told(w if is_sound(personal) else personal, mean))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExactDitto:
     """Both problems solved; `pooled` is the first one's solution, found in the set-up exchange."""
+
+    name: ClassVar[str] = "ditto"
+    steps: ClassVar[Mapping[str, Step]] = EXACT_STEPS
 
     alpha: float
     beta: float
@@ -72,14 +61,6 @@ class ExactDitto:
     pooled: Vector
     zeta: float = 0.0
     tol: float = 1e-6
-
-    @property
-    def name(self) -> str:
-        return "ditto"
-
-    @property
-    def steps(self) -> MappingProxyType[str, Step]:
-        return EXACT_STEPS
 
     def local(self, silo: Silo, task: Task) -> Answer:
         u = task.vector("u")

@@ -2,38 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from types import MappingProxyType
-
-from silograph.federation.messages import Step, Task, Total
-from silograph.federation.silo import Memory, Silo
-from silograph.methods import averaging
-from silograph.methods.method import Answer, Decision, Federation
+from silograph.federation.messages import Task
+from silograph.federation.silo import Silo
+from silograph.methods.averaging import Averaging, Rounds, closed, is_closing, told
+from silograph.methods.method import Answer
 
 
-@dataclass(frozen=True, slots=True)
-class FedProx:
+def fedprox(settings: Rounds) -> Averaging:
     """The method."""
+    return Averaging(name="fedprox", settings=settings, half=_local)
 
-    settings: averaging.Rounds
 
-    @property
-    def name(self) -> str:
-        return "fedprox"
-
-    @property
-    def steps(self) -> MappingProxyType[str, Step]:
-        return averaging.STEPS
-
-    def local(self, silo: Silo, task: Task) -> Answer:
-        mean, problem = task.vector("mean"), self.settings.problem(silo)
-        if averaging.is_closing(task):
-            return averaging.closed(silo, mean, mean, problem.value(mean))
-        w, _ = self.settings.advanced(silo, problem, mean, mean, mean)
-        return Answer(parts=averaging.told(w, mean))
-
-    def begin(self, federation: Federation) -> Decision:
-        return averaging.begin(self.settings, federation)
-
-    def merge(self, federation: Federation, state: Memory, total: Total) -> Decision:
-        return averaging.merge(self.settings, federation, state, total)
+def _local(settings: Rounds, silo: Silo, task: Task) -> Answer:
+    mean, problem = task.vector("mean"), settings.problem(silo)
+    if is_closing(task):
+        return closed(silo, mean, mean, problem.value(mean))
+    w, _ = settings.advanced(silo, problem, mean, mean, anchor=mean)
+    return Answer(parts=told(w, mean))

@@ -5,8 +5,10 @@ One exchange: every silo learns, and the mean of the graphs stands in for a cons
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import ClassVar
 
 import numpy as np
 
@@ -36,6 +38,9 @@ STEPS = MappingProxyType(
 class Independent:
     """Every silo for itself."""
 
+    name: ClassVar[str] = "independent"
+    steps: ClassVar[Mapping[str, Step]] = STEPS
+
     alpha: float
     beta: float
     zeta: float = 0.0
@@ -45,14 +50,6 @@ class Independent:
     momentum: float = 0.9
     first_weight: float = FIRST_WEIGHT
     tol: float = 1e-6
-
-    @property
-    def name(self) -> str:
-        return "independent"
-
-    @property
-    def steps(self) -> MappingProxyType[str, Step]:
-        return STEPS
 
     def local(self, silo: Silo, task: Task) -> Answer:
         problem = silo.problem(alpha=self.alpha, beta=self.beta, zeta=self.zeta)

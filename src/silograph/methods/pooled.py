@@ -8,8 +8,10 @@ sum of costs is all it takes); here the silos receive it and say how it suits th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import ClassVar
 
 import numpy as np
 
@@ -34,19 +36,14 @@ STEPS = MappingProxyType(
 class Pooled:
     """The pooled graph, everywhere."""
 
+    name: ClassVar[str] = "pooled"
+    steps: ClassVar[Mapping[str, Step]] = STEPS
+
     alpha: float
     beta: float
     pooled: Vector
     zeta: float = 0.0
     tol: float = 1e-6
-
-    @property
-    def name(self) -> str:
-        return "pooled"
-
-    @property
-    def steps(self) -> MappingProxyType[str, Step]:
-        return STEPS
 
     def local(self, silo: Silo, task: Task) -> Answer:
         problem = silo.problem(alpha=self.alpha, beta=self.beta, zeta=self.zeta)

@@ -12,8 +12,10 @@ of numbers of edges, of costs (whose mean makes the pooled problem), of ‖v_i�
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from types import MappingProxyType
+from typing import ClassVar
 
 import numpy as np
 
@@ -54,6 +56,9 @@ STEPS = MappingProxyType(
 class Setup:
     """The exchange. Either a degree or α and β; either coupling and sparsity, or ρ and λ, or neither."""
 
+    name: ClassVar[str] = "setup"
+    steps: ClassVar[Mapping[str, Step]] = STEPS
+
     degree: float | None = None
     alpha: float | None = None
     beta: float | None = None
@@ -62,14 +67,6 @@ class Setup:
     rho: float | None = None
     lam: float | None = None
     zeta: float = 0.0
-
-    @property
-    def name(self) -> str:
-        return "setup"
-
-    @property
-    def steps(self) -> MappingProxyType[str, Step]:
-        return STEPS
 
     # --- the silo's half ----------------------------------------------------------------------------------------------
 
