@@ -94,9 +94,10 @@ def test_fifty_kills_change_nothing(tables, undisturbed, tmp_path):
 def test_a_finished_run_has_nothing_to_resume(tables, tmp_path):
     run = tmp_path / "run"
     subprocess.run(silograph(*map(str, tables[:2]), "--degree", "4", "--out", str(run), "--quiet"), check=True)
-    again = subprocess.run(silograph("--resume", str(run)), capture_output=True, text=True, check=False)
-    assert again.returncode == 1
+    before = (run / "run.json").read_bytes()
+    again = subprocess.run(silograph("--resume", str(run)), capture_output=True, text=True, check=True)
     assert "this run is finished" in again.stderr
+    assert (run / "run.json").read_bytes() == before
 
 
 def test_changed_data_are_refused_and_named(tables, tmp_path):

@@ -366,8 +366,15 @@ def _learn_several(
 
 def _resume_study(folder: Path, talk: Talk) -> None:
     from silograph.cli_study import resumed
+    from silograph.study_runs import finished_record
 
-    _run_study(resumed(folder), talk)
+    record = finished_record(folder)
+    if record is None:
+        _run_study(resumed(folder), talk)
+    elif talk.as_json:
+        typer.echo(json.dumps(record, indent=2, ensure_ascii=False))
+    elif not talk.quiet:
+        _tell("Note", "cyan", f"{folder}: this run is finished, there was nothing to resume.")
 
 
 def _run_study(request: StudyRequest, talk: Talk) -> None:

@@ -51,12 +51,21 @@ def abandon(folder: Path) -> None:
         folder.rmdir()
 
 
+def finished_record(folder: Path) -> dict[str, Any] | None:
+    """The record of a run that is finished; nothing while it is not."""
+    path = folder / RECORD
+    if (folder / CHECKPOINT / REQUEST).is_file() or not path.is_file():
+        return None
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{path}: cannot be read ({error}).") from error
+
+
 def request_of(folder: Path) -> dict[str, Any]:
     """What an unfinished run was asked for."""
     path = folder / CHECKPOINT / REQUEST
     if not path.is_file():
-        if (folder / RECORD).is_file():
-            raise CheckpointError(f"{folder}: this run is finished. There is nothing to resume.")
         raise CheckpointError(f"{folder}: no unfinished run is kept here. Start one with --out {folder}.")
     try:
         request = json.loads(path.read_text(encoding="utf-8"))
