@@ -197,6 +197,7 @@ def test_bad_input_gets_a_message_and_writes_nothing(brain, arguments, message):
     for name, content in TEXT.items():
         Path(name).write_text(content)
     Path("old").mkdir()
+    Path("old/notes.txt").write_text("mine")
     before = sorted(Path().rglob("*"))
     given = arguments.split()
     result = run(*given, *(() if "--out" in given else ("--out", "new/run")))
@@ -234,3 +235,9 @@ def test_help_teaches_by_example():
     result = CliRunner().invoke(app, ["learn", "--help"], env={"COLUMNS": "120"})
     for words in ("silograph learn brain.csv --degree 5 --out run/", "Exit codes", "--standardize"):
         assert words in result.output
+
+
+def test_an_empty_folder_may_be_written_to(brain):
+    Path("empty").mkdir()
+    assert run("brain.csv", "--out", "empty").exit_code == 0
+    assert Path("empty/graph.npz").is_file()

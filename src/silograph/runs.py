@@ -19,6 +19,7 @@ from silograph.learning import Learned, Settings
 
 RECORD = "run.json"
 CHECKPOINT, REQUEST = "checkpoint", "request.json"  # of a run that is not finished
+OURS = (".checkpoint.", ".results.")  # what a run that was killed as it began or ended may leave
 GRAPH_FILES = ("graph.graphml", "edges.csv", "graph.npz")
 FORMAT = 1  # of run.json
 
@@ -77,6 +78,9 @@ def check_output(folder: Path, *, force: bool) -> None:
         return
     if not folder.is_dir():
         raise OutputError(f"{folder}: expected a folder or a new name, got a file. Choose another --out.")
+    if not any(entry for entry in folder.iterdir() if not entry.name.startswith(OURS)):  # nothing to lose
+        check_writable(folder.absolute())
+        return
     unfinished = (folder / CHECKPOINT / REQUEST).is_file()
     if unfinished and not force:
         raise OutputError(

@@ -20,13 +20,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from silograph._atomic import writing
 from silograph.errors import CheckpointError, OutputError
 from silograph.federation.run import Record
 from silograph.graph import Graph
 from silograph.graph_files import write_graph
-from silograph.runs import CHECKPOINT, GRAPH_FILES, RECORD, REQUEST
+from silograph.runs import CHECKPOINT, GRAPH_FILES, OURS, RECORD, REQUEST
 
+DONE = ".checkpoint.done"  # what the checkpoint is called when the results are in place
 CONSENSUS, SILOS, HISTORY = "consensus", "silos", "history.csv"
 
 
@@ -34,11 +34,15 @@ def begin(folder: Path, request: Mapping[str, Any]) -> Path:
     """Make the folder, keep what was asked for, and return where checkpoints go."""
     place = folder / CHECKPOINT
     try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tidy(folder)
         if place.exists():
-            shutil.rmtree(place)
-        place.mkdir(parents=True)
-        with writing(place / REQUEST) as file:
-            file.write_text(json.dumps(request, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+            place.replace(folder / DONE)
+        made = Path(tempfile.mkdtemp(prefix=".checkpoint.", dir=folder))
+        text = json.dumps(request, indent=2, ensure_ascii=False) + "\n"
+        (made / REQUEST).write_text(text, encoding="utf-8")
+        made.replace(place)  # from here on there is a run to resume
+        tidy(folder)
     except OSError as error:
         raise OutputError(f"{folder}: cannot be written ({error.strerror}). Choose another place.") from error
     return place
@@ -47,6 +51,7 @@ def begin(folder: Path, request: Mapping[str, Any]) -> Path:
 def abandon(folder: Path) -> None:
     """Undo `begin`: the run failed before it had a result, for a reason that resuming cannot mend."""
     shutil.rmtree(folder / CHECKPOINT, ignore_errors=True)
+    tidy(folder)
     if folder.is_dir() and not any(folder.iterdir()):
         folder.rmdir()
 
@@ -54,8 +59,9 @@ def abandon(folder: Path) -> None:
 def finished_record(folder: Path) -> dict[str, Any] | None:
     """The record of a run that is finished; nothing while it is not."""
     path = folder / RECORD
-    if (folder / CHECKPOINT / REQUEST).is_file() or not path.is_file():
+    if (folder / CHECKPOINT).exists() or not path.is_file():
         return None
+    tidy(folder)
     try:
         return dict(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError) as error:
@@ -91,11 +97,16 @@ def finish(
                 _move(made / name, folder / name)
         finally:
             shutil.rmtree(made, ignore_errors=True)
-        shutil.rmtree(folder / CHECKPOINT, ignore_errors=True)
-        for left in folder.glob(".results.*"):  # of a run that was killed here
-            shutil.rmtree(left, ignore_errors=True)
+        (folder / CHECKPOINT).replace(folder / DONE)  # at once; removing it takes longer
+        tidy(folder)
     except OSError as error:
         raise OutputError(f"{folder}: the results cannot be written ({error.strerror}).") from error
+
+
+def tidy(folder: Path) -> None:
+    """Remove what a finished run, or one that was killed while it finished, left behind."""
+    for left in [entry for entry in folder.iterdir() if entry.name.startswith(OURS)]:
+        shutil.rmtree(left, ignore_errors=True)
 
 
 def _write_graphs(folder: Path, graph: Graph) -> None:
