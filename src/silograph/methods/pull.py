@@ -64,7 +64,7 @@ def pulled(
 ) -> Pulled:
     """Solve the local step; `strength` and `start` are those of the last one. `metric` m is infinite if None.
 
-    The equation ‖v(s)‖ = ρ is solved by a secant method (balance.py).
+    The equation ‖v(s)‖ = ρ is solved by Newton's method (balance.py).
     """
     fused_excess = np.nan
     if metric is None:
@@ -76,7 +76,7 @@ def pulled(
             y = problem.multipliers(anchor)
             return Pulled(w=anchor, force=_lowest(problem, anchor, force, rho), strength=np.inf, y=y, n_solves=0)
         fused_excess = float(np.log(size / rho))
-    unit = float(np.mean(problem.quadratic)) if metric is None else float(np.median(metric))
+    unit = float(np.mean(problem.quadratic)) if metric is None else 1 / float(np.mean(1 / metric))
     at = 0.0 if np.isinf(strength) else float(np.log1p(unit / strength))
     if at == 0.0 and metric is None:  # then the fused end is known: look as far from it as its excess is large
         at = min(max(fused_excess, 1e-6), 1.0)
@@ -94,11 +94,11 @@ def pulled(
         rho,
         unit,
         at,
-        fused_excess,
-        first,
+        metric is None,
+        first.copy(),
     )
     if status == HARD:
-        return _pulled_slowly(problem, anchor, stiff, rho, unit, at, fused_excess, first)
+        return _pulled_slowly(problem, anchor, stiff, rho, unit, at, first, fused=metric is None)
     return Pulled(w=w, force=force, strength=_strength(at, unit), y=y, n_solves=n_solves)
 
 
@@ -113,26 +113,28 @@ def _pulled_slowly(
     rho: float,
     unit: float,
     at: float,
-    fused_excess: float,
-    start: Vector,
+    y: Vector,
+    *,
+    fused: bool,
 ) -> Pulled:
-    """The same search with the solver for problems that Newton's method alone cannot do."""
-    strong = (np.nan, np.nan) if np.isnan(fused_excess) else (0.0, fused_excess)
-    weak = last = (np.nan, np.nan)
-    y: Vector | None = None
+    """The same search with the solver for problems that Newton's method alone cannot do; slopes are secants."""
+    strong_at, weak_at = 0.0 if fused else np.nan, np.nan
+    slope, last = -1.0, (np.nan, np.nan)
     for turn in range(MOST_SOLVES):
         k = 1 / (1 / metric + np.expm1(at) / unit)
-        solution = solved(anchored(problem, anchor, k), start if y is None else y)
+        solution = solved(anchored(problem, anchor, k), y)
         y = solution.y
         force = k * (solution.w - anchor)
         size = float(np.sqrt(dot(force, force)))
         excess = float(np.log(size / rho)) if size > 0 else -np.inf
         force = force * min(1.0, rho / size) if size > 0 else force
-        strong, weak = ((at, excess), weak) if excess > 0 else (strong, (at, excess))
+        strong_at, weak_at = (at, weak_at) if excess > 0 else (strong_at, at)
         enough = abs(excess) <= ENOUGH or (at == 0.0 and excess <= 0)
-        if enough or weak[0] - strong[0] <= 1e-14 * weak[0]:
+        if enough or weak_at - strong_at <= 1e-14 * weak_at:
             break
-        at, last = next_place(at, excess, *last, *strong, *weak, turn), (at, excess)
+        secant = (excess - last[1]) / (at - last[0]) if at != last[0] else np.nan
+        slope = secant if np.isfinite(secant) else slope
+        at, last = next_place(at, excess, slope, strong_at, weak_at, turn), (at, excess)
     return Pulled(w=solution.w, force=force, strength=_strength(at, unit), y=solution.y, n_solves=turn + 1)
 
 

@@ -103,24 +103,24 @@ def minimise(
     while relative > tol and n_iter < max_iter:
         # Without a finite gap yet, the first tolerance will do
         accuracy = max(min(CG_TOL, 0.1 * np.sqrt(relative)), CG_BEST)
-        direction = _direction(left, right, factors, alpha, y, gradient, accuracy)
+        way = direction(left, right, factors, alpha, y, gradient, accuracy)
         slope, step = 0.0, 1.0
         for v in range(n):
-            slope += gradient[v] * direction[v]
-            if direction[v] < 0.0:
-                step = min(step, -KEEP_POSITIVE * y[v] / direction[v])
+            slope += gradient[v] * way[v]
+            if way[v] < 0.0:
+                step = min(step, -KEEP_POSITIVE * y[v] / way[v])
         moved = False
         if slope < 0.0:
             for _ in range(MAX_HALVINGS):
                 for v in range(n):
-                    trial[v] = y[v] + step * direction[v]
+                    trial[v] = y[v] + step * way[v]
                 squares, n_active = weight_sums(all_pairs, rows, cols, cost, inverse, trial, degrees)
                 trial_value, noise_here, gap_here, relative_here = _measure(
                     trial, degrees, squares, alpha, zeta, trial_gradient
                 )
                 slope_here = 0.0
                 for v in range(n):
-                    slope_here += trial_gradient[v] * direction[v]
+                    slope_here += trial_gradient[v] * way[v]
                 change = trial_value - value
                 # Near the optimum F is flat to rounding, while its slope can still be told: a slope well reduced
                 # is progress there.
@@ -169,7 +169,7 @@ def _measure(
 
 
 @kernel
-def _direction(
+def direction(
     rows: IntVector, cols: IntVector, factors: float | Vector, alpha: float, y: Vector, gradient: Vector, tol: float
 ) -> Vector:
     """Newton's direction by conjugate gradients, preconditioned by the diagonal."""
