@@ -25,6 +25,7 @@ ENOUGH = 1e-9  # where rounding forbids that
 MOST_STEPS = 60  # of Newton's method
 MOST_SOLVES = 60
 SLOPE_TOL = 1e-4  # of the derivative; an error in it slows the search, and does not mislead it
+INSIDE = 1 - 1e-14  # of ρ: a force no larger than this is within ρ, however it is rounded
 LONGEST = 3.0  # step of the coordinate into the unknown
 DONE, HARD = 0, 1
 
@@ -82,6 +83,8 @@ def balanced(
         if not gap + rounding <= ENOUGH * max(abs(primal), 1e-6 * alpha * y.size):
             return HARD, at, w, force, y, turn + 1
         fill_weights(all_pairs, rows, cols, own_cost, y, inverse, w)
+        if zeta == 0.0 and _some_node_is_bare(all_pairs, rows, cols, w, y.size):
+            return HARD, at, w, force, y, turn + 1
         square = 0.0
         n_edges = 0
         for e in range(n_pairs):
@@ -98,9 +101,9 @@ def balanced(
                 weak_at = at
             done = weak_at - strong_at <= 1e-14 * weak_at or turn == MOST_SOLVES - 1  # no bracket, no first condition
         if done:
-            if size > rho:  # by less than the accuracy
+            if size > INSIDE * rho:  # by less than the accuracy
                 for e in range(n_pairs):
-                    force[e] *= rho / size
+                    force[e] *= INSIDE * rho / size
             return DONE, at, w, force, y, turn + 1
         steepness = -np.exp(at) / unit
         for e in range(n_pairs):
@@ -112,6 +115,24 @@ def balanced(
             y[v] = max(y[v] + drift[v] * (place - at), 0.1 * y[v])
         at = place
     return DONE, at, w, force, y, MOST_SOLVES
+
+
+@kernel
+def _some_node_is_bare(all_pairs: bool, rows: IntVector, cols: IntVector, w: Vector, n_nodes: int) -> bool:
+    """Whether rounding took a node's last edge: a weight that is there in the sums may vanish on its own."""
+    has_edge = np.zeros(n_nodes, np.bool_)
+    if not all_pairs:
+        for e in range(w.size):
+            if w[e] > 0.0:
+                has_edge[rows[e]] = has_edge[cols[e]] = True
+        return not has_edge.all()
+    e = 0
+    for i in range(n_nodes):
+        for j in range(i + 1, n_nodes):
+            if w[e] > 0.0:
+                has_edge[i] = has_edge[j] = True
+            e += 1
+    return not has_edge.all()
 
 
 @kernel

@@ -49,9 +49,10 @@ OVER = 1.8  # r, the over-relaxation; convergence is proved below 2
 ADAPTING = 8  # rounds in which the metric is learned
 HISTORY = 20  # points that are mixed
 HISTORY_NUMBERS = 5_000_000  # numbers that a silo keeps for mixing, whatever the size of the graph
-STIFFEST = 1e3  # times q: the most by which an absent edge resists in the metric
+STIFFEST, STIFFER = 1e3, 10.0  # times q, or times a present edge's curvature: the most by which an absent edge resists
+AGAIN = 20  # rounds after which the metric is learned anew, unless the gap has fallen tenfold
 FUSED_ABSENT = 100.0  # how much stiffer a fused silo's absent edges count than its present ones
-NEAR = 100.0  # times the tolerance: from there on each round could be the last
+NEAR = 3.0  # times the tolerance: a round expected to end there is treated as the last
 BEND = 0.4  # how much the edges of a node bend together, times √(neighbours)
 RESTART = 2.0  # growth of the residual at which mixing starts anew
 
@@ -136,7 +137,7 @@ class Consensus:
             "force": result.force,
         }
         if task.header.step == "adapt":
-            memory["metric_next"] = np.sqrt(memory["metric"] * self._metric(problem, result))
+            memory["metric_next"] = np.sqrt(memory["metric"] * self._metric(problem, result, u))
             parts["metric"] = memory["metric_next"]
         else:
             memory["points"] = [*memory["points"], memory["next"]]
@@ -148,7 +149,7 @@ class Consensus:
     def _local_start(self, problem: LocalProblem, u: Vector, memory: Memory) -> Answer:
         first = memory.get("y")
         result = pulled(problem, u, metric=None, rho=self.rho, strength=4 * self.beta, start=first)
-        metric = self._metric(problem, result)
+        metric = self._metric(problem, result, u)
         memory.update(w=result.w, y=result.y, strength=result.strength, force=result.force, metric=metric)
         memory.update(next=u + result.force / metric, u_own=u, points=[], residuals=[], bound_y=result.y)
         parts = {
@@ -189,17 +190,18 @@ class Consensus:
         memory["next"] = memory["point"] + residual
         return result, residual
 
-    def _metric(self, problem: LocalProblem, result: Pulled) -> Vector:
+    def _metric(self, problem: LocalProblem, result: Pulled, u: Vector) -> Vector:
         """The silo's curvature, pair by pair."""
         q = 4 * self.beta
-        y = problem.multipliers(result.w)
         # The diagonal of ∇²g, its degree part enlarged, as the edges of a node bend together
         neighbours = 2 * np.count_nonzero(result.w) / problem.n_nodes
-        own: Vector = q + BEND * np.sqrt(neighbours) * problem.pairs.sums(y**2) / self.alpha
+        own: Vector = q + BEND * np.sqrt(neighbours) * problem.pairs.sums(result.y**2) / self.alpha
         present, absent = own, FUSED_ABSENT * own
         if np.isfinite(result.strength):
-            pull = min(result.strength, STIFFEST * q)
-            present, absent = own * pull / (own + pull), np.full_like(own, pull)
+            # Not softer than at the consensus itself: a point that flies off would soften the pull that should hold it
+            strength = max(result.strength, self.rho / max(distance(result.w, u), 1e-300))
+            pull = np.minimum(strength, np.maximum(STIFFEST * q, STIFFER * own))
+            present, absent = own * pull / (own + pull), pull
         metric: Vector = np.where(result.w > 0, present, absent)
         return metric
 
@@ -234,39 +236,55 @@ class Consensus:
             "dual": -np.inf,
             "gram": np.zeros((0, 0)),
             "targets": [],
-            "closed": False,
+            "adapting": ADAPTING,  # the last round of the metric's learning
+            "check": ADAPTING + AGAIN,  # when to look whether that was enough
+            "gap_then": np.inf,
+            "best_primal": np.inf,
+            "best_u": self.pooled,
         }
         return Decision(state=state, step="start", parts={"u": self.pooled})
 
     def merge(self, federation: Federation, state: Memory, total: Total) -> Decision:
         state = state | {"round": state["round"] + 1}
-        primal = total.number("primal") + self.lam * float(state["u"].sum())
         step = total.header.step
         if step in ("adapt", "mix"):
             state["dual"] = max(state["dual"], dual_bound(total))
-        gap = relative_gap(
-            primal, state["dual"], alpha=self.alpha, n_nodes=federation.pairs.n_nodes, n_silos=federation.n_silos
-        )
+        primal = total.number("primal") + self.lam * float(state["u"].sum())
+        gap = self._gap(federation, primal, state["dual"])
+        before = state.get("gap", np.inf)
         state.update(objective=primal, gap=gap, converged=bool(gap <= self.tol), consensus=state["u"])
         record = {"objective": primal, "bound": state["dual"], "gap": gap, "fused": total.number("fused")}
-        if step == "close" or (state["converged"] and state.get("last", False)):
+        if primal < state["best_primal"]:
+            state.update(best_primal=primal, best_u=state["u"])
+        if step == "close" or (state["converged"] and state["last"]):
             return Decision(state=state, step=None, record=record)
-        if state["converged"] or state["round"] >= self.max_rounds - 1:
+        best_will_do = self._gap(federation, state["best_primal"], state["dual"]) <= self.tol
+        if best_will_do or state["round"] >= self.max_rounds - 1:
+            state["u"] = state["best_u"]
             return Decision(state=state, step="close", parts={"u": state["u"]}, record=record)
+        # The gap falls by about as much as it just did: if that would do, this is to be the last round
+        state["last"] = gap * min(gap / before, 1.0) <= NEAR * self.tol if np.isfinite(before) else False
         return self._next(federation, state, total, record)
+
+    def _gap(self, federation: Federation, primal: float, dual: float) -> float:
+        return relative_gap(
+            primal, dual, alpha=self.alpha, n_nodes=federation.pairs.n_nodes, n_silos=federation.n_silos
+        )
 
     def _next(self, federation: Federation, state: Memory, total: Total, record: dict[str, float]) -> Decision:
         target, step = total.vector("target"), total.header.step
         adopt = step == "adapt"
         if step == "start":
             state["metric"] = total.vector("metric")
+        self._look_back(state)
+        adapting = state["round"] <= state["adapting"]
         mixing = np.zeros(0)
-        if step == "mix":
+        if step == "mix" and not adapting:
             target, mixing = self._mixed(state, target, total.vector("products"))
         u = np.maximum(target - self.lam, 0.0) / state["metric"]
         if adopt:
             state["metric"] = total.vector("metric")
-        state.update(u=u, last=state["gap"] <= NEAR * self.tol)
+        state["u"] = u
         fused = total.number("fused")
         share = missing_share(total.vector("force"), u, lam=self.lam, n_sharing=fused or federation.n_silos)
         parts: dict[str, Vector | float] = {
@@ -276,9 +294,19 @@ class Consensus:
             "adopt": float(adopt),
             "last": float(state["last"]),
         }
-        if state["round"] <= ADAPTING:
+        if adapting:
             return Decision(state=state, step="adapt", parts=parts, record=record)
         return Decision(state=state, step="mix", parts=parts | {"mixing": mixing}, record=record)
+
+    def _look_back(self, state: Memory) -> None:
+        """Every so often: has the gap fallen? If it hardly has, the metric does not suit, and is learned anew."""
+        if state["round"] != state["check"]:
+            return
+        stalled = state["gap"] > 0.1 * state["gap_then"]
+        state.update(gap_then=state["gap"], check=state["round"] + AGAIN)
+        if stalled:
+            forgotten = {"gram": np.zeros((0, 0)), "targets": [], "residual": np.inf}
+            state.update(adapting=state["round"] + ADAPTING // 2, **forgotten)
 
     def _mixed(self, state: Memory, target: Vector, products: Vector) -> tuple[Vector, Vector]:
         """Anderson's mixture of targets and its coefficients."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from silograph._types import Vector
-from silograph.methods.balance import ENOUGH, HARD, MOST_SOLVES, MOST_STEPS, SOLVE_TOL, balanced, next_place
+from silograph.methods.balance import ENOUGH, HARD, INSIDE, MOST_SOLVES, MOST_STEPS, SOLVE_TOL, balanced, next_place
 from silograph.methods.method import dot
 from silograph.problem import LocalProblem
 from silograph.solvers import exact, newton
@@ -127,7 +127,7 @@ def _pulled_slowly(
         force = k * (solution.w - anchor)
         size = float(np.sqrt(dot(force, force)))
         excess = float(np.log(size / rho)) if size > 0 else -np.inf
-        force = force * min(1.0, rho / size) if size > 0 else force
+        force = force * min(1.0, INSIDE * rho / size) if size > 0 else force
         strong_at, weak_at = (at, weak_at) if excess > 0 else (strong_at, at)
         enough = abs(excess) <= ENOUGH or (at == 0.0 and excess <= 0)
         if enough or weak_at - strong_at <= 1e-14 * weak_at:
@@ -144,7 +144,10 @@ def _lowest(problem: LocalProblem, w: Vector, least: Vector, rho: float) -> Vect
     On absent edges it is the lowest, and so asks the least of Σ v ≤ λ: at the pooled optimum −∇g satisfies it.
     """
     way = -problem.gradient(w) - least
-    square, along, room = dot(way, way), dot(way, least), rho**2 - dot(least, least)
+    square, along, room = dot(way, way), dot(way, least), (INSIDE * rho) ** 2 - dot(least, least)
+    if room <= 0:
+        inside: Vector = least * min(1.0, INSIDE * rho / np.sqrt(dot(least, least)))
+        return inside
     part = 1.0 if square + 2 * along <= room else room / (along + np.sqrt(along**2 + square * room))
     force: Vector = least + part * way
     return force

@@ -44,7 +44,8 @@ def solve(problem: LocalProblem, *, start: Vector | None = None, tol: float = 1e
     )
     w = weights_at(problem, y)
     rounding = problem.rounding(y)
-    if gap + rounding < np.inf and rounding <= max(0.01 * tol, NEGLIGIBLE) * problem.scale(primal):
+    has_edges = problem.zeta > 0 or float(problem.pairs.degrees(w).min()) > 0  # a lone weight may round to nothing
+    if has_edges and gap + rounding < np.inf and rounding <= max(0.01 * tol, NEGLIGIBLE) * problem.scale(primal):
         return certified(problem, w, y, primal=primal, gap=gap + rounding, n_iter=n_iter, tol=tol)
     w = _with_an_edge_everywhere(problem, w, y)
     return certified(problem, w, y, primal=problem.value(w), gap=problem.gap(w, y), n_iter=n_iter, tol=tol)
