@@ -74,7 +74,10 @@ def test_json_is_the_record_and_strict(tables):
     ("arguments", "exit_code", "words"),
     [
         (["oslo.csv", "nowhere.csv"], 1, "nowhere.csv"),
-        (["oslo.csv", "oslo.csv"], 1, "both be called"),
+        (["oslo.csv", "oslo.csv"], 1, "was given twice"),
+        (["oslo.csv", "lima.csv", "--drop", "date"], 1, "none of the tables"),
+        ([*FILES, "--pull", "2"], 2, "no such parameter"),
+        (["--resume", "run", "--degree", "3"], 2, "knows its tables and its options"),
         (["oslo.csv", "fewer.csv"], 1, "missing: 'region 9'"),
         (["oslo.csv", "broken.csv"], 1, "broken.csv, row"),
         ([], 2, "at least one table"),
@@ -85,7 +88,7 @@ def test_json_is_the_record_and_strict(tables):
         ([*FILES, "--coupling", "-1"], 2, "≥ 0"),
         ([*FILES, "--nu", "1"], 2, "alone"),
         ([*FILES, "--method", "fedavg", "--sparsity", "0.1"], 2, "no such parameter"),
-        ([*FILES, "--resume", "run"], 2, "neither"),
+        ([*FILES, "--resume", "run"], 2, "Give neither"),
         (["--resume", "nowhere"], 1, "no unfinished run"),
     ],
 )
@@ -134,3 +137,26 @@ def test_help_teaches_several_silos():
     assert "oslo.csv lima.csv kyoto.csv" in text
     assert "--coupling" in text
     assert "--resume" in text
+
+
+def test_a_column_of_one_table_alone_may_be_dropped(tables):
+    run(*FILES, "--degree", "3", "--out", "plain")
+    tables["lima"].assign(date="2014-01-01").to_csv("lima.csv", index=False)
+    run(*FILES, "--degree", "3", "--drop", "date", "--out", "dropped")
+    for name in ("consensus", "silos/lima"):
+        one, other = (read_graph(Path(folder, name, "graph.npz")) for folder in ("plain", "dropped"))
+        np.testing.assert_allclose(other.adjacency(), one.adjacency(), atol=1e-9)
+
+
+def test_a_silo_in_other_units_is_remarked_upon(tables):
+    (100 * tables["kyoto"]).to_csv("kyoto.csv", index=False)
+    assert "same units" in " ".join(run(*FILES, "--degree", "3").output.split())
+
+
+def test_the_record_tells_what_was_used_and_what_has_no_certificate(tables):
+    record = json.loads(run(*FILES, "--degree", "3", "--json").stdout)
+    assert (record["result"]["coupling"], record["result"]["sparsity"], record["resumed"]) == (0.5, 0.1, False)
+    record = json.loads(run(*FILES, "--degree", "3", "--method", "fedavg", "--json").stdout)
+    assert (record["result"]["certified"], record["result"]["converged"]) == (False, None)
+    record = json.loads(run(*FILES, "--rounds", "2", "--json", exit_code=3).stdout)
+    assert record["result"]["converged"] is False

@@ -216,3 +216,35 @@ def test_the_caller_s_tables_are_not_altered(signals):
     ConsensusGraph(degree=3, standardize=True).fit(signals)
     for name, x in signals.items():
         np.testing.assert_array_equal(x, before[name])
+
+
+def test_numbers_of_numpy_are_numbers(signals):
+    plain = ConsensusGraph(degree=3, coupling=0.5, method="algorithm1", local_steps=7, rounds=4)
+    numpy = ConsensusGraph(
+        degree=np.float64(3), coupling=np.float32(0.5), method="algorithm1", local_steps=np.int64(7), rounds=np.int32(4)
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        np.testing.assert_array_equal(numpy.fit(signals).consensus_, plain.fit(signals).consensus_)
+
+
+def test_one_number_of_local_steps_for_each_silo_is_that_number_for_all(signals):
+    for options in ({"method": "independent", "solver": "gradient"}, {"method": "fedavg"}):
+        alike = ConsensusGraph(degree=3, local_steps=4, **options).fit(signals)
+        each = ConsensusGraph(degree=3, local_steps=[4, 4, 4], **options).fit(signals)
+        np.testing.assert_array_equal(each.consensus_, alike.consensus_)
+
+
+def test_all_cores_are_minus_one_and_nonsense_is_refused(signals):
+    assert ConsensusGraph(degree=3, n_jobs=-1).fit(signals).converged_
+    for n_jobs in (0, 1.5, "a", True):
+        with pytest.raises(ParameterError, match="n_jobs"):
+            ConsensusGraph(degree=3, n_jobs=n_jobs).fit(signals)
+
+
+def test_labels_that_are_missing_or_look_alike_are_refused(signals):
+    n = len(signals["oslo"])
+    with pytest.raises(SilosError, match="missing one"):
+        ConsensusGraph().fit(signals["oslo"], groups=[pd.NA] + ["a"] * (n - 1))
+    with pytest.raises(SilosError, match="same when written as text"):
+        ConsensusGraph().fit(signals["oslo"], groups=[1, "1"] * (n // 2) + [1] * (n % 2))

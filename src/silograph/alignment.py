@@ -29,7 +29,7 @@ def order_of(reference: Sequence[str], names: Sequence[str], *, first: str, silo
         parts = [f"{what}: {_listed(some)}" for what, some in (("missing", missing), ("extra", extra)) if some]
         raise SilosError(
             f"{silo}: expected the nodes of {first} ({len(reference)}), got {len(names)}; {'; '.join(parts)}. "
-            "Every silo needs the same nodes: rename or drop columns until they agree."
+            "Every silo needs the same nodes: rename columns, or drop those that are no nodes, until they agree."
         )
     column = {name: number for number, name in enumerate(names)}
     return np.array([column[name] for name in reference])

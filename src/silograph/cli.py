@@ -89,7 +89,7 @@ line may name the nodes; silos are aligned by these names.
   silograph learn --resume run/
 
 [bold]Exit codes[/bold]  0 learned; 1 bad input; 2 wrong options; 3 learned and written, but the tolerance was not met.
-After 1 and 2 nothing was written.
+After 1 and 2 nothing was written. 130 interrupted; a run over several silos with --out can be resumed.
 """
 SILOS_PANEL, ONE_PANEL, FILES_PANEL = "Several silos", "One table", "Tables and results"
 
@@ -149,8 +149,11 @@ def learn(
         ),
     ] = None,
     pull: Annotated[
-        float, typer.Option(help="Strength of FedProx, MRMTL and Ditto, in units of 4β.", rich_help_panel=SILOS_PANEL)
-    ] = 1.0,
+        float | None,
+        typer.Option(
+            help="Strength of FedProx, MRMTL and Ditto, in units of 4β. Default: 1.", rich_help_panel=SILOS_PANEL
+        ),
+    ] = None,
     resume: Annotated[
         Path | None,
         typer.Option(
@@ -251,12 +254,15 @@ def learn(
             "nu": nu,
             "lam": lam,
             "rounds": rounds,
-            "resume": resume,
+            "pull": pull,
         }
         for_one = {"max-iter": max_iter, "neighbours": neighbours}
         if resume is not None:
-            if paths or out is not None:
-                raise ParameterError("--resume: the run knows its tables and its folder. Give neither, nor options.")
+            given = [degree, alpha, beta, tol, zeta, solver, drop, key, header, allow, forbid, out]
+            given += [*for_silos.values(), *for_one.values()]
+            set_flags = force or standardize or precomputed or method is not MethodChoice.exact
+            if paths or set_flags or any(value is not None for value in given):
+                raise ParameterError("--resume: the run knows its tables and its options. Give neither.")
             _resume_study(resume, talk)
         elif not paths:
             raise ParameterError("Give at least one table of signals, or --resume FOLDER. See --help.")

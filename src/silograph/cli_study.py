@@ -20,7 +20,7 @@ from silograph import study_runs
 from silograph.alignment import check_silo_names, order_of
 from silograph.cli_learn import check_force, options_record
 from silograph.cli_tables import TableOptions, doubts, progress_bar, read_costs
-from silograph.errors import CheckpointError, ParameterError, SilosError
+from silograph.errors import CheckpointError, OutputError, SilographError, SilosError
 from silograph.federation.run import Record
 from silograph.federation.silo import Silo
 from silograph.graph import Graph, graph_on
@@ -28,6 +28,7 @@ from silograph.runs import CHECKPOINT, GRAPH_FILES, RECORD, Input, sha256_of, ve
 from silograph.study import Study, StudySettings, learn_silos
 
 FORMAT = 1
+UNLIKE = 30.0  # ratio of silos' mean squared differences that is worth a word
 BARS = 10  # silos beyond which the summary shows only the first and the last
 
 
@@ -85,6 +86,9 @@ def resumed(out: Path) -> StudyRequest:
 
 def silo_names(paths: Sequence[Path]) -> list[str]:
     """The files' names without suffix; where two agree, with their folder's name before."""
+    for path in paths:
+        if [other.absolute() for other in paths].count(path.absolute()) > 1:
+            raise SilosError(f"{path}: was given twice. Give each silo's table once.")
     names = [path.stem for path in paths]
     if len(set(names)) < len(names):
         names = [f"{path.absolute().parent.name}_{path.stem}" for path in paths]
@@ -120,14 +124,15 @@ def run(request: StudyRequest, *, show_progress: bool) -> tuple[Study, dict[str,
 
         try:
             study = learn_silos(silos, request.settings, checkpoint=checkpoint, on_round=tell)
-        except ParameterError:
-            if request.out is not None and not request.resumed:
+        except SilographError as error:
+            # It would fail again; only a full disk may be emptied
+            if request.out is not None and not request.resumed and not isinstance(error, OutputError):
                 study_runs.abandon(request.out)
             raise
         pairs = silos[0].pairs
         graphs = {name: graph_on(pairs, w, nodes) for name, w in study.graphs.items()}
         consensus = graph_on(pairs, study.consensus, nodes)
-        record = _record(request, study, consensus, graphs, inputs, seconds=time.perf_counter() - started)
+        record = _record(request, study, consensus, graphs, inputs, silos, seconds=time.perf_counter() - started)
         if request.out is not None:
             study_runs.finish(request.out, consensus, graphs, study.history, record)
     return study, record
@@ -138,7 +143,7 @@ def _read(
 ) -> tuple[list[Silo], list[Input], tuple[str, ...]]:
     """Every table as a silo, its nodes in the order of the first."""
     options = request.tables
-    tables = [options.open(path) for path in request.signals]
+    tables = options.open_all(request.signals)
     first = tables[0]
     pairs = options.pairs(first.names, zeta=request.settings.zeta_used)
     orders = [
@@ -187,27 +192,30 @@ def _record(
     consensus: Graph,
     graphs: dict[str, Graph],
     inputs: Sequence[Input],
+    silos: Sequence[Silo],
     *,
     seconds: float,
 ) -> dict[str, Any]:
     """Everything needed to trust the run and to repeat it, as plain data."""
     told = study.reported
-    silos = [
+    each = [
         {
             "name": name,
             **asdict(source),
             "edges": graph.n_edges,
             "mean_degree": graph.mean_degree,
+            "mean_squared_difference": float(silo.cost.mean()),
             "contribution": _finite(told.get(name, {}).get("contribution")),
             "is_consensus": told.get(name, {}).get("distance") == 0,
         }
-        for (name, graph), source in zip(graphs.items(), inputs, strict=True)
+        for (name, graph), source, silo in zip(graphs.items(), inputs, silos, strict=True)
     ]
     return {
         "format": FORMAT,
         "kind": "silos",
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "silos": silos,
+        "silos": each,
+        "resumed": request.resumed,
         "parameters": asdict(request.settings) | options_record(request.tables),
         "result": {
             "nodes": consensus.n_nodes,
@@ -218,12 +226,15 @@ def _record(
             "degree_reached": study.degree_reached,
             "alpha": study.alpha,
             "beta": study.beta,
+            "coupling": study.coupling,
+            "sparsity": study.sparsity,
             "nu": _finite(study.nu),
             "lam": study.lam,
             "rho": study.rho,
             "objective": study.objective,
             "relative_gap": _finite(study.gap),
-            "converged": study.converged,
+            "certified": bool(np.isfinite(study.gap)),
+            "converged": None if np.isnan(study.gap) else study.converged,  # None: a method without a certificate
             "rounds": study.n_rounds,
             "setup_rounds": study.n_setup_rounds,
             "seconds": round(seconds, 4),
@@ -273,8 +284,10 @@ def _facts(request: StudyRequest, result: dict[str, Any]) -> list[str]:
         nu = "inf" if result["nu"] is None else f"{result['nu']:.4g}"
         parameters += f", nu = {nu}, lambda = {result['lam']:.4g}"
     gap = result["relative_gap"]
-    certificate = "none (this method has none)" if gap is None else f"{gap:.1e}"
-    if gap is not None and not result["converged"]:
+    certificate = "infinite" if gap is None else "below 1e-15" if gap < 1e-15 else f"{gap:.1e}"
+    if result["converged"] is None:
+        certificate = "none, as this method has none,"
+    elif not result["converged"]:
         certificate += " (tolerance not met)"
     facts = [
         parameters,
@@ -282,7 +295,8 @@ def _facts(request: StudyRequest, result: dict[str, Any]) -> list[str]:
         f"time: {result['seconds']:.2f} s",
     ]
     if result["degree_alone"] is not None:
-        facts.insert(0, f"mean degree alone: {result['degree_alone']:.2f} (aim: {result['degree_asked']:g})")
+        alone = f"mean degree alone: {result['degree_alone']:.2f} (aim: {result['degree_asked']:g})"
+        facts.insert(0, alone + ("; coupling adds weak edges, so rank edges by weight" if result["rho"] > 0 else ""))
     if request.out is not None:
         parts = f"{study_runs.CONSENSUS}/ and {study_runs.SILOS}/*/ ({', '.join(GRAPH_FILES)}), "
         facts.append(f"written: {request.out}/: {parts}{study_runs.HISTORY}, {RECORD}")
@@ -296,6 +310,17 @@ def advice(request: StudyRequest, record: dict[str, Any]) -> list[str]:
         for silo in record["silos"]
         for note in doubts(silo["name"], silo["n_nodes"], silo["n_samples"], silo["row_counter"])
     ]
+    sizes = {silo["name"]: silo["mean_squared_difference"] for silo in record["silos"]}
+    small, large = min(sizes, key=sizes.__getitem__), max(sizes, key=sizes.__getitem__)
+    if sizes[large] > UNLIKE * sizes[small]:
+        notes.append(
+            f"Squared differences in {large} are {sizes[large] / max(sizes[small], 1e-300):.3g} times those in "
+            f"{small}. "
+            "Are all tables in the same units? If not, convert them, or use --standardize."
+        )
+    n_nodes = record["result"]["nodes"]
+    if record["result"]["consensus_edges"] in (0, n_nodes * (n_nodes - 1) // 2):
+        notes.append("The consensus is empty or complete: another --coupling or --sparsity may tell more.")
     if request.out is None:
         notes.append("Nothing was written; keep the graphs with --out FOLDER.")
     return notes

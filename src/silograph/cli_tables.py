@@ -15,9 +15,10 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from silograph._types import Vector
 from silograph.distances import costs_of_distances
 from silograph.edges import Pairs, chosen_pairs
-from silograph.errors import PairsError, ParameterError
+from silograph.errors import PairsError, ParameterError, SignalError
 from silograph.moments import Moments
 from silograph.signals import Signals, open_signals
+from silograph.signals.source import UnknownColumnError
 
 HEADER_WORDS = {"source", "target", "from", "to", "node1", "node2", "node_1", "node_2", "node a", "node b", "i", "j"}
 
@@ -41,6 +42,23 @@ class TableOptions:
     def open(self, path: Path) -> Signals:
         """The table, its nodes known, its values not read yet."""
         return open_signals(path, drop=self.drop, key=self.key, header=self.header)
+
+    def open_all(self, paths: Sequence[Path]) -> list[Signals]:
+        """Several tables. A column to drop may be missing in some, but not in all."""
+        tables, met = [], set[str]()
+        for path in paths:
+            here = list(self.drop)
+            while True:
+                try:
+                    tables.append(open_signals(path, drop=tuple(here), key=self.key, header=self.header))
+                    break
+                except UnknownColumnError as error:
+                    here.remove(error.column)
+            met.update(here)
+        for column in self.drop:
+            if column not in met:
+                raise SignalError(f"--drop {column}: none of the tables has a column of that name. Check the name.")
+        return tables
 
     def pairs(self, names: Sequence[str], *, zeta: float) -> Pairs:
         """The pairs that may be edges."""

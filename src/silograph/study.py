@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -64,7 +64,7 @@ class StudySettings:
     tol: float = 1e-6
     rounds: int | None = None  # None: the paper's 50, or at most 200 of an exact method
     solver: Literal["newton", "gradient"] | None = None  # None: newton where the method has an exact optimum
-    pull: float = 1.0  # strength μ of FedProx, MRMTL and Ditto, in units of 4β
+    pull: float | None = None  # strength μ of FedProx, MRMTL and Ditto, in units of 4β; None: 1
     local_steps: int = 5  # K
     step: float | Literal["lipschitz"] | None = None  # η; None: 0.005/α
     momentum: float = 0.9  # ξ
@@ -76,6 +76,10 @@ class StudySettings:
     report: bool = True  # whether silos may tell their own numbers: samples, edges, distance, contribution
 
     def __post_init__(self) -> None:
+        for field in fields(self):  # NumPy's numbers become Python's: settings are written down and compared
+            value = getattr(self, field.name)
+            if isinstance(value, np.generic):
+                object.__setattr__(self, field.name, value.item())
         if self.method not in get_args(MethodName):
             raise ParameterError(f"method: expected one of {', '.join(get_args(MethodName))}, got {self.method!r}.")
         for name in ("degree", "alpha", "beta", "nu", "tol", "epsilon", "first_weight", "gamma_cap"):
@@ -84,7 +88,7 @@ class StudySettings:
             _check_number(self, name, least=0.0, open_end=False)
         for name in ("rounds", "local_steps"):
             value = getattr(self, name)
-            if value is not None and not (isinstance(value, int | np.integer) and value >= 1):
+            if value is not None and not (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
                 raise ParameterError(f"{name}: expected a whole number ≥ 1, got {value!r}.")
         if not (isinstance(self.momentum, int | float) and 0 <= self.momentum < 1):
             raise ParameterError(f"momentum: expected a number in [0, 1), got {self.momentum!r}.")
@@ -111,6 +115,8 @@ class StudySettings:
             raise ParameterError(f"{own[0]} was given alone: give both nu and lam, or coupling and sparsity.")
         if self.lam == 0:
             raise ParameterError("lam: expected a number > 0, as rho = lam * nu. For no sparsity, use sparsity=0.")
+        if self.pull is not None and self.method not in PULLED:
+            raise ParameterError(f"pull: the method {self.method!r} has no such parameter. Leave it out.")
         if self.method not in COUPLED and free + own:
             raise ParameterError(f"{(free + own)[0]}: the method {self.method!r} has no such parameter. Leave it out.")
 
@@ -131,6 +137,11 @@ class StudySettings:
     def by_gradient(self) -> bool:
         """Whether the method takes the paper's gradient steps."""
         return self.method in GRADIENT_ONLY or self.solver == "gradient"
+
+    @property
+    def pull_used(self) -> float:
+        """The pull given, or 1."""
+        return 1.0 if self.pull is None else self.pull
 
     @property
     def zeta_used(self) -> float:
@@ -157,6 +168,8 @@ class Study:
     beta: float
     rho: float
     lam: float
+    coupling: float | None  # what was asked for; None where ν and λ were given, or the method has neither
+    sparsity: float | None
     degree: float  # mean number of neighbours over all silos' graphs
     degree_asked: float | None  # None where α and β were given
     degree_alone: float | None  # what the silos' own graphs have, which the degree asked for is about
@@ -196,7 +209,7 @@ def learn_silos(
 
 def run_identity(silos: Sequence[Silo], settings: StudySettings, start: Vector | None = None) -> str:
     """A name for just this study: it changes with any setting and any datum, so that no run resumes another."""
-    digest = hashlib.sha256(json.dumps(asdict(settings), sort_keys=True, default=_plain).encode())
+    digest = hashlib.sha256(json.dumps(asdict(settings), sort_keys=True).encode())
     for silo in silos:
         digest.update(json.dumps([silo.name, silo.n_samples, silo.local_steps]).encode())
         digest.update(silo.pairs.rows.tobytes() + silo.pairs.cols.tobytes() if not silo.pairs.is_all else b"all")
@@ -244,15 +257,13 @@ def _learn(
         beta=parameters["beta"],
         rho=parameters["rho"] or 0.0,
         lam=parameters["lam"] or 0.0,
+        coupling=setup.coupling,
+        sparsity=setup.sparsity,
         degree=2 * edges / (n_nodes * len(graphs)),
         degree_asked=setup.degree,
         degree_alone=parameters.get("degree"),
         degree_reached=parameters.get("degree_reached", True),
     )
-
-
-def _plain(number: np.generic) -> object:
-    return number.item()
 
 
 def setup_of(settings: StudySettings, engine: Engine) -> Setup:
@@ -304,7 +315,7 @@ def method_of(settings: StudySettings, parameters: Memory, start: Vector | None 
     if settings.method == "pooled":
         return Pooled(alpha=alpha, beta=beta, pooled=pooled, zeta=zeta, tol=tol)
     if not settings.by_gradient:
-        strength = settings.pull * 4 * beta
+        strength = settings.pull_used * 4 * beta
         if settings.method == "mrmtl" and strength > 0:
             return ExactMrmtl(alpha=alpha, beta=beta, pull=strength, pooled=pooled, zeta=zeta, tol=tol, max_rounds=most)
         if settings.method == "ditto":
@@ -346,7 +357,8 @@ def _gradient_method(settings: StudySettings, parameters: Memory) -> Method:
             beta=beta,
             zeta=zeta,
             exact=False,
-            n_steps=rounds * settings.local_steps,
+            rounds=rounds,
+            local_steps=settings.local_steps,
             step=step,
             momentum=settings.momentum,
             first_weight=settings.first_weight,
@@ -356,7 +368,7 @@ def _gradient_method(settings: StudySettings, parameters: Memory) -> Method:
         alpha=alpha,
         beta=beta,
         zeta=zeta,
-        pull=settings.pull * 4 * beta,
+        pull=settings.pull_used * 4 * beta,
         local_steps=settings.local_steps,
         rounds=rounds,
         step=step,

@@ -69,8 +69,9 @@ def test_the_pooled_graph_is_the_optimum_of_the_mean_cost(rng):
 @pytest.mark.parametrize("method", ["fedavg", "fedprox"])
 def test_averaging_rounds_are_those_of_the_papers(rng, method):
     costs = scaled_costs(rng)
-    study = studied(costs, method, step=0.005, rounds=30, pull=0.5)
-    strength = 0.5 * 4 * MODEL["beta"] if method == "fedprox" else 0.0
+    pulled = method == "fedprox"
+    study = studied(costs, method, step=0.005, rounds=30, pull=0.5 if pulled else None)
+    strength = 0.5 * 4 * MODEL["beta"] if pulled else 0.0
     mean = np.full(costs[0].size, 0.1)
     for _ in range(30):
         mean = np.mean([gradient_steps(cost, mean, mean, mean, strength)[0] for cost in costs], axis=0)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from silo_problems import instances, silo_costs
+from silo_problems import instances, pair_costs, silo_costs
 from silograph.edges import Pairs
 from silograph.federation.silo import Silo
 from silograph.problem import LocalProblem
@@ -212,3 +212,47 @@ def test_too_few_rounds_are_said_and_still_give_a_certified_answer(rng):
     assert study.objective == pytest.approx(objective(study, costs), rel=1e-12)
     better = studied(costs, coupling=1.0, tol=1e-8)
     assert study.objective * (1 - study.gap) <= better.objective <= study.objective * (1 + 1e-9)
+
+
+# --- instances that once failed ---------------------------------------------------------------------------------------
+
+
+def costs_of(signals: list[np.ndarray]) -> list[np.ndarray]:
+    return [pair_costs(x) for x in signals]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_amplitudes_over_six_decades_are_solved_too(seed):
+    rng = np.random.default_rng(seed)
+    signals = [rng.normal(size=(100, 5)) * 10 ** rng.uniform(-3, 3, size=5) for _ in range(4)]
+    assert studied(costs_of(signals), coupling=1.2).converged
+
+
+@pytest.mark.parametrize("factor", [1e3, 1e6, 1e12])
+def test_a_silo_in_other_units_is_solved_too(factor):
+    rng = np.random.default_rng(0)
+    assert studied(costs_of([factor * rng.normal(size=(30, 6)), rng.normal(size=(20, 6))])).converged
+
+
+@pytest.mark.parametrize("sparsity", [0.6, 0.9])
+def test_silos_that_hardly_differ_do_not_make_it_fly_off(sparsity):
+    rng = np.random.default_rng(1)
+    base = rng.normal(size=(200, 8)).cumsum(axis=1)
+    study = studied(
+        costs_of([base + 1e-4 * rng.normal(size=base.shape) for _ in range(4)]), coupling=0.7, sparsity=sparsity
+    )
+    assert study.converged
+
+
+def test_forces_as_large_as_they_may_be_have_a_bound():
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        costs = costs_of([rng.normal(size=(20, 3)) for _ in range(3)])
+        assert studied(costs, alpha=0.01, beta=0.01, nu=0.1, lam=5.0, zeta=1.0).converged
+
+
+def test_when_rounds_run_out_the_best_consensus_met_is_returned(rng):
+    costs = silo_costs(rng, "different", 6, 30)
+    for rounds in (3, 6, 12):
+        study = studied(costs, coupling=1.0, tol=1e-14, rounds=rounds)
+        assert study.objective <= min(record["objective"] for record in study.history) * (1 + 1e-12)

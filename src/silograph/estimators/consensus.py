@@ -62,8 +62,8 @@ class ConsensusGraph(BaseEstimator):
         The paper's ξ.
     zeta : float, optional
         Added to each degree under the logarithm; by default 0, or the paper's 0.5 for gradient steps.
-    pull : float
-        Strength μ of FedProx, MRMTL and Ditto, in units of 4β.
+    pull : float, optional
+        Strength μ of FedProx, MRMTL and Ditto, in units of 4β; by default 1.
     weights : {"adaptive", "equal"}
         Algorithm 1's contribution weights, or the paper's ablation.
     fresh, gamma_cap
@@ -135,7 +135,7 @@ class ConsensusGraph(BaseEstimator):
         step: float | Literal["lipschitz"] | None = None,
         momentum: float = 0.9,
         zeta: float | None = None,
-        pull: float = 1.0,
+        pull: float | None = None,
         weights: Literal["adaptive", "equal"] = "adaptive",
         fresh: bool = False,
         gamma_cap: float | None = None,
@@ -184,7 +184,7 @@ class ConsensusGraph(BaseEstimator):
         pairs = chosen_pairs(names, allowed=self.allowed, forbidden=self.forbidden, may_isolate=settings.zeta_used > 0)
         silos = [self._silo(table, pairs) for table in tables]
         self._give_steps(silos)
-        study = learn_silos(silos, settings, start=self._start(pairs, names), workers=self.n_jobs)
+        study = learn_silos(silos, settings, start=self._start(pairs, names), workers=self._workers())
         self._study, self._pairs = study, pairs
         self.silo_names_ = [silo.name for silo in silos]
         self.n_samples_seen_ = [silo.n_samples for silo in silos]
@@ -259,7 +259,7 @@ class ConsensusGraph(BaseEstimator):
             rounds=self.rounds,
             solver=self.solver,
             pull=self.pull,
-            local_steps=self.local_steps if isinstance(self.local_steps, int) else 5,
+            local_steps=5 if isinstance(self.local_steps, Sequence | Mapping) else self.local_steps,
             step=self.step,
             momentum=self.momentum,
             weights=self.weights,
@@ -267,6 +267,13 @@ class ConsensusGraph(BaseEstimator):
             gamma_cap=self.gamma_cap,
             report=self.report,
         )
+
+    def _workers(self) -> int | None:
+        if self.n_jobs is None or self.n_jobs == -1:
+            return None
+        if not isinstance(self.n_jobs, int | np.integer) or isinstance(self.n_jobs, bool) or self.n_jobs < 1:
+            raise ParameterError(f"n_jobs: expected a whole number ≥ 1, or -1 for all cores, got {self.n_jobs!r}.")
+        return int(self.n_jobs)
 
     def _silo(self, table: Table, pairs: Pairs) -> Silo:
         if self.metric == "precomputed":
@@ -278,7 +285,7 @@ class ConsensusGraph(BaseEstimator):
 
     def _give_steps(self, silos: list[Silo]) -> None:
         """Each silo's own K_i, where they differ."""
-        if isinstance(self.local_steps, int | np.integer):
+        if not isinstance(self.local_steps, Sequence | Mapping):
             return
         given = self.local_steps
         names = [silo.name for silo in silos]

@@ -57,12 +57,19 @@ def _split(X: Any, groups: Any) -> dict[str, Any]:
     n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
     if labels.size != n_rows:
         raise SilosError(f"groups: expected one label per sample ({n_rows}), got {labels.size}.")
-    if any(label is None or label != label for label in labels):  # NaN is not itself
+    if any(_is_missing(label) for label in labels):
         raise SilosError("groups: expected a label for each sample, got a missing one. Fill or drop those samples.")
     names = dict.fromkeys(str(label) for label in labels)
+    if len(names) != len(set(labels)):
+        raise SilosError("groups: two different labels are the same when written as text. Rename one.")
     text = np.array([str(label) for label in labels], dtype=object)
     table = X if is_frame(X) or hasattr(X, "shape") else np.asarray(X)
     return {name: _rows(table, np.flatnonzero(text == name)) for name in names}
+
+
+def _is_missing(label: Any) -> bool:
+    """None, NaN, and what pandas and polars call missing: nothing that equals itself."""
+    return label is None or type(label).__name__ in ("NAType", "NaTType") or label != label
 
 
 def _rows(table: Any, index: np.ndarray) -> Any:

@@ -45,7 +45,8 @@ class Independent:
     beta: float
     zeta: float = 0.0
     exact: bool = True
-    n_steps: int = 250  # of the gradient method
+    rounds: int = 50  # T of the gradient method,
+    local_steps: int = 5  # and K: they make T·K steps
     step: float = 0.005
     momentum: float = 0.9
     first_weight: float = FIRST_WEIGHT
@@ -64,7 +65,7 @@ class Independent:
             silo.memory["y"] = solution.y
         else:
             first = np.full(silo.pairs.size, self.first_weight)
-            n_steps = steps_of(silo, self.n_steps)
+            n_steps = self.rounds * steps_of(silo, self.local_steps)
             w, _ = advanced(problem, first, first, n_steps=n_steps, step=self.step, momentum=self.momentum)
             diverged = not is_sound(w)
             w = first if diverged else w

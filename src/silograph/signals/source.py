@@ -12,6 +12,14 @@ from silograph.errors import SignalError
 CHUNK_VALUES = 2**20  # numbers per chunk: 8 MB, well below what a machine has and well above what a chunk costs
 
 
+class UnknownColumnError(SignalError):
+    """A column to be dropped is not there."""
+
+    def __init__(self, column: str, source: str) -> None:
+        super().__init__(f"{source}: no column is called {column!r}, so it cannot be dropped. Check the name.")
+        self.column = column
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Source:
     """Node names, and a way to read the values in chunks, each with the part of the file read so far."""
@@ -30,7 +38,7 @@ def kept_columns(names: Sequence[str], drop: Sequence[str], *, source: str) -> l
     """The numbers of the columns that stay when those named in `drop` go."""
     for name in drop:
         if name not in names:
-            raise SignalError(f"{source}: no column is called {name!r}, so it cannot be dropped. Check the name.")
+            raise UnknownColumnError(name, source)
     return [column for column, name in enumerate(names) if name not in drop]
 
 
