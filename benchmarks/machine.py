@@ -7,7 +7,7 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-PACKAGES = ("numpy", "scipy", "numba", "pygsp2", "cvxpy", "clarabel")
+PACKAGES = ("numpy", "scipy", "numba", "pygsp2", "cvxpy", "clarabel", "scs", "gglasso", "nilearn")
 
 
 def facts() -> dict[str, object]:

@@ -27,6 +27,9 @@ SIZES = (
     (2, 200), (5, 200),
 )  # fmt: skip
 EACH = 5
+# Half of each silo's edges shuffled at random, as the paper does it, from below to beyond fusion: the hardest known
+SHUFFLED_SIZES = ((2, 12), (5, 20), (20, 20), (3, 40), (6, 50), (5, 100))
+SHUFFLED_COUPLINGS = (0.5, 0.8, 1.1, 1.4)
 
 Instance = tuple[str, list[np.ndarray], dict[str, Any]]
 
@@ -48,6 +51,11 @@ def instances(largest: int = 200) -> Iterator[Instance]:
             kind = KINDS[(j + k) % len(KINDS)]
             label = f"{kind}, I={n_silos}, d={n_nodes}, coupling={coupling:g}, sparsity={sparsity:g}"
             yield label, silo_costs(rng, kind, n_silos, n_nodes), {"coupling": coupling, "sparsity": sparsity}
+    for k, (n_silos, n_nodes) in enumerate(SHUFFLED_SIZES):
+        for coupling in SHUFFLED_COUPLINGS if n_nodes <= largest else ():
+            rng = np.random.default_rng([20241, k])
+            label = f"shuffled, I={n_silos}, d={n_nodes}, coupling={coupling:g}, sparsity=0.1"
+            yield label, silo_costs(rng, "shuffled", n_silos, n_nodes), {"coupling": coupling, "sparsity": 0.1}
 
 
 def silo_costs(
@@ -60,7 +68,12 @@ def silo_costs(
 def silo_signals(
     rng: np.random.Generator, kind: str, n_silos: int, n_nodes: int, n_samples: int | None = None
 ) -> list[np.ndarray]:
-    """Signals, one row per sample, smooth over points of the unit square whose places differ from silo to silo."""
+    """Signals, one row per sample, smooth over points of the unit square whose places differ from silo to silo.
+
+    Silos of the kind "shuffled" share their points, but half of each one's edges are moved elsewhere.
+    """
+    if kind == "shuffled":
+        return _shuffled_signals(rng, n_silos, n_nodes, n_samples)
     shared, other = rng.uniform(size=(2, n_nodes, 2))
     out = []
     for i in range(n_silos):
@@ -72,6 +85,25 @@ def silo_signals(
         root = np.linalg.cholesky(np.exp(-square / 0.1) + 1e-2 * np.eye(n_nodes))
         size = int(rng.integers(20, 500)) if n_samples is None else n_samples
         out.append(rng.normal(size=(size, n_nodes)) @ root.T)
+    return out
+
+
+def _shuffled_signals(rng: np.random.Generator, n_silos: int, n_nodes: int, n_samples: int | None) -> list[np.ndarray]:
+    place = rng.uniform(size=(n_nodes, 2))
+    rows, cols = np.triu_indices(n_nodes, 1)
+    near = np.exp(-2 * ((place[rows] - place[cols]) ** 2).sum(axis=1))
+    shared = np.where(near >= np.sort(near)[-min(3 * n_nodes, near.size)], near, 0.0)
+    out = []
+    for _ in range(n_silos):
+        w = np.where(rng.uniform(size=shared.size) > 0.5, shared, 0.0)
+        w[rng.choice(w.size, np.count_nonzero(shared) - np.count_nonzero(w), replace=False)] += 0.5
+        laplacian = np.zeros((n_nodes, n_nodes))
+        laplacian[rows, cols] = laplacian[cols, rows] = -w
+        laplacian -= np.diag(laplacian.sum(axis=1))
+        values, vectors = np.linalg.eigh(laplacian * n_nodes / np.trace(laplacian))
+        root = vectors * np.where(values > 1e-9, 1 / np.sqrt(np.maximum(values, 1e-9)), 0.0)
+        size = int(rng.integers(20, 300)) if n_samples is None else n_samples
+        out.append(rng.normal(size=(size, n_nodes)) @ root.T + 0.1 * rng.normal(size=(size, n_nodes)))
     return out
 
 

@@ -28,7 +28,7 @@ def test_a_table_is_reordered_by_indexing_its_columns():
 
 def test_a_missing_node_is_named_with_both_silos_and_what_to_do():
     with pytest.raises(
-        SilosError, match=r"^b\.csv: expected the nodes of a\.csv \(3\), got 2; missing: 'y'\. .*rename or drop"
+        SilosError, match=r"^b\.csv: expected the nodes of a\.csv \(3\), got 2; missing: 'y'\. .*rename columns"
     ) as refusal:
         order_of(["x", "y", "z"], ["z", "x"], first="a.csv", silo="b.csv")
     assert "extra" not in str(refusal.value)

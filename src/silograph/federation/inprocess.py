@@ -13,6 +13,8 @@ from silograph.federation.messages import Task, Total, add_up, check_update
 from silograph.federation.silo import Memory, Silo
 from silograph.methods.method import Federation, Method
 
+THREADS_FROM = 3000  # pairs; below, handing a silo to a thread costs more than its step
+
 
 class InProcess:
     """Silos of one owner, on one machine."""
@@ -28,7 +30,9 @@ class InProcess:
                 )
         self.silos = tuple(silos)
         self._report = report
-        self._pool = ThreadPoolExecutor(min(len(silos), workers or os.cpu_count() or 1))
+        n_threads = min(len(silos), workers or os.cpu_count() or 1)
+        small = silos[0].pairs.size < THREADS_FROM and workers is None
+        self._pool = None if small or n_threads == 1 else ThreadPoolExecutor(n_threads)
 
     @property
     def federation(self) -> Federation:
@@ -38,7 +42,8 @@ class InProcess:
 
     def exchange(self, method: Method, task: Task) -> Total:
         """Ask every silo, and add up."""
-        updates = list(self._pool.map(lambda silo: answered(method, silo, task, report=self._report), self.silos))
+        each = map if self._pool is None else self._pool.map
+        updates = list(each(lambda silo: answered(method, silo, task, report=self._report), self.silos))
         fields = method.steps[task.header.step].up
         for update in updates:
             check_update(update, task.header, fields, n_pairs=self.silos[0].pairs.size)
@@ -56,4 +61,5 @@ class InProcess:
 
     def close(self) -> None:
         """Let the threads go."""
-        self._pool.shutdown()
+        if self._pool is not None:
+            self._pool.shutdown()

@@ -16,10 +16,12 @@ import struct
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any, Literal
 
 import numpy as np
 
+from silograph._kernel import kernel
 from silograph._types import Vector
 from silograph.errors import ProtocolError
 
@@ -124,7 +126,7 @@ def add_up(updates: Sequence[Update]) -> Total:
     for update in updates[1:]:
         if update.header != first.header:
             raise ProtocolError(f"{update.silo}: expected an answer to {first.header}, got one to {update.header}.")
-        if _form(update) != _form(first):
+        if not _like(update, first):
             raise ProtocolError(
                 f"{update.silo}, round {first.header.round}: expected parts like those of {first.silo}, "
                 f"{_form(first)}, got {_form(update)}. Do all silos have the same pairs and run one version?"
@@ -137,13 +139,20 @@ def add_up(updates: Sequence[Update]) -> Total:
     return Total(header=first.header, n_silos=len(updates), parts=parts, reported=reported)
 
 
+def _like(update: Update, other: Update) -> bool:
+    mine, theirs = update._parts, other._parts
+    return mine.keys() == theirs.keys() and all(np.shape(mine[name]) == np.shape(theirs[name]) for name in mine)
+
+
 def _form(update: Update) -> dict[str, tuple[int, ...]]:
     return {name: np.shape(value) for name, value in sorted(update._parts.items())}
 
 
 def _ordered_sum(terms: Sequence[Vector | float]) -> Vector | float:
-    total = np.sort(np.stack([np.asarray(term) for term in terms]), axis=0).sum(axis=0)
-    return float(total) if total.ndim == 0 else total
+    if isinstance(terms[0], float):
+        return float(sum(sorted(terms)))
+    total: Vector = np.sort(np.array(terms), axis=0).sum(axis=0)
+    return total
 
 
 def _repeated(names: Sequence[str]) -> str:
@@ -158,18 +167,40 @@ def check_parts(
     if set(parts) != set(fields):
         raise ProtocolError(f"{where}: expected {sorted(fields)}, got {sorted(parts)}. Do both sides run one version?")
     for name, expected in fields.items():
-        values = np.asarray(parts[name])
-        if values.dtype != np.float64:
-            raise ProtocolError(f"{where}, {name}: expected float64, got {values.dtype}.")
-        shape = {"pairs": (n_pairs,), "number": ()}.get(expected.kind)
-        if expected.kind == "list" and not (values.ndim == 1 and values.size <= LONGEST_LIST):
-            raise ProtocolError(f"{where}, {name}: expected at most {LONGEST_LIST} numbers, got shape {values.shape}.")
-        if shape is not None and values.shape != shape:
-            raise ProtocolError(f"{where}, {name}: expected shape {shape}, got {values.shape}.")
-        if not np.isfinite(values).all():
-            raise ProtocolError(f"{where}, {name}: expected finite numbers, got NaN or infinity.")
-        if expected.nonnegative and values.size and values.min() < 0:
-            raise ProtocolError(f"{where}, {name}: expected numbers ≥ 0, got {values.min():g}.")
+        complaint = _complaint(parts[name], expected, n_pairs)
+        if complaint is not None:
+            raise ProtocolError(f"{where}, {name}: {complaint}")
+
+
+def _complaint(part: Vector | float, expected: Field, n_pairs: int) -> str | None:
+    """What is wrong with a part; nothing if it is as it should be."""
+    quick = type(part) is float and expected.kind == "number"  # by far the most
+    if quick and isfinite(part) and not (expected.nonnegative and part < 0):
+        return None
+    values = np.asarray(part)
+    if values.dtype != np.float64:
+        return f"expected float64, got {values.dtype}."
+    if expected.kind == "list" and not (values.ndim == 1 and values.size <= LONGEST_LIST):
+        return f"expected at most {LONGEST_LIST} numbers, got shape {values.shape}."
+    if expected.kind != "list" and values.shape != ((n_pairs,) if expected.kind == "pairs" else ()):
+        return f"expected shape {(n_pairs,) if expected.kind == 'pairs' else ()}, got {values.shape}."
+    least = _least(values.ravel())
+    if np.isnan(least):
+        return "expected finite numbers, got NaN or infinity."
+    if expected.nonnegative and least < 0:
+        return f"expected numbers ≥ 0, got {least:g}."
+    return None
+
+
+@kernel
+def _least(values: Vector) -> float:
+    """The least of the numbers, ∞ if there are none; NaN if one is not finite."""
+    least = np.inf
+    for k in range(values.size):
+        if not np.isfinite(values[k]):
+            return np.nan
+        least = min(least, values[k])
+    return least
 
 
 def check_update(update: Update, task: Header, fields: Mapping[str, Field], *, n_pairs: int) -> None:

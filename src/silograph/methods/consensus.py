@@ -206,9 +206,9 @@ class Consensus:
         return metric
 
     def _primal(self, problem: LocalProblem, u: Vector, memory: Memory) -> float:
-        """The best of three graphs at the consensus u: u itself, the last graph, and that moved along with u."""
+        """The better of two graphs at u: the last one, and that moved along with u, which is u itself if fused."""
         moved = np.maximum(memory["w"] + u - memory["u_own"], 0.0)
-        return min(problem.value(w) + self.rho * distance(w, u) for w in (u, memory["w"], moved))
+        return min(problem.value(w) + self.rho * distance(w, u) for w in (memory["w"], moved))
 
     def _finished(self, problem: LocalProblem, u: Vector, silo: Silo) -> Answer:
         """The graph that belongs to the consensus u."""

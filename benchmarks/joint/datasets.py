@@ -1,0 +1,55 @@
+"""The instances: signals smooth on graphs that differ from silo to silo, parameters as the library sets them up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from benchmarks.joint.catalogue import SPARSITY, Case
+from benchmarks.joint.objective import JointProblem, lower_bound
+from benchmarks.joint.solvers import admm
+from silo_problems import pair_costs, silo_signals
+from silograph._types import Vector
+from silograph.edges import Pairs
+from silograph.federation.silo import Silo
+from silograph.study import Study, StudySettings, learn_silos
+
+SEED = 20241
+REFERENCE_TOL = 1e-10
+REFERENCE_ROUNDS = 500
+NEVER_FUSED = 1e-2  # of ‖u‖: a distance for silos that have none, to give the squares a strength
+
+
+def build(case: Case) -> tuple[JointProblem, float, Study]:
+    """The problem of this case, a lower bound on its optimum, and the study that gave it; the same on every call."""
+    rng = np.random.default_rng([SEED, case.n_silos, case.n_nodes])
+    signals = silo_signals(rng, "different", case.n_silos, case.n_nodes, case.n_samples)
+    costs = np.array([pair_costs(x) for x in signals])
+    silos = silos_of(costs)
+    settings = StudySettings(coupling=case.coupling, sparsity=SPARSITY, tol=REFERENCE_TOL, rounds=REFERENCE_ROUNDS)
+    study = learn_silos(silos, settings)
+    problem = JointProblem(
+        costs=costs, alpha=study.alpha, beta=study.beta, rho=study.rho, lam=study.lam, signals=signals
+    )
+    forces = np.array([silo.memory["force"] for silo in silos])
+    return problem, max(lower_bound(problem, forces), study.history[-1]["bound"]), study
+
+
+def with_squares(problem: JointProblem, study: Study) -> tuple[JointProblem, float]:
+    """The neighbours' model with a pull as strong as the norm's at its optimum, and a lower bound."""
+    apart = np.mean([np.linalg.norm(w - study.consensus) for w in study.graphs.values()])
+    least = NEVER_FUSED * float(np.linalg.norm(study.consensus))
+    squared = replace(problem, rho=problem.rho / max(float(apart), least), squares=True)
+    run = admm.Run(squared, 1.0)
+    run.advance(20_000)
+    answer = run.answer()
+    return squared, lower_bound(squared, squared.rho * (answer.w - answer.u))
+
+
+def silos_of(costs: Sequence[Vector] | np.ndarray) -> list[Silo]:
+    """Silos with these costs, and nothing in memory."""
+    n_nodes = round((1 + np.sqrt(1 + 8 * len(costs[0]))) / 2)
+    pairs = Pairs.all(n_nodes)
+    return [Silo(name=f"silo{i}", pairs=pairs, cost=cost) for i, cost in enumerate(costs)]

@@ -1,0 +1,195 @@
+"""Every competitor of the joint benchmark solves the same problem: on small instances they find silograph's optimum."""
+
+from __future__ import annotations
+
+import importlib
+
+import numpy as np
+import pytest
+
+from benchmarks.joint.catalogue import COMPETITORS, NEIGHBOURS, Case, Competitor
+from benchmarks.joint.claims import claims
+from benchmarks.joint.datasets import build, silos_of, with_squares
+from benchmarks.joint.measure import measure, time_other
+from benchmarks.joint.objective import Answer, JointProblem, lower_bound, objective, relative_error
+from benchmarks.joint.report import markdown
+from benchmarks.joint.scaling import many_silos, regime
+from benchmarks.joint.solvers import admm, algorithm1_numpy
+from benchmarks.joint.solvers.base import Iterative, OtherModel, Solver
+from benchmarks.joint.solvers.square import from_square, to_square
+from benchmarks.machine import facts
+from silo_problems import instances
+from silograph.study import Study, StudySettings, learn_silos
+from transcription import algorithm1
+
+SAME = [competitor for competitor in COMPETITORS if competitor.same_model]
+CASE = Case(n_silos=3, n_nodes=8, coupling=0.5)
+# What a run of a few seconds promises; Algorithm 1 is not asked for more than it gives
+ACCURACY = {"algorithm1": 1e-4, "algorithm1-numpy": 1e-4}
+
+
+@pytest.fixture(scope="module")
+def built() -> tuple[JointProblem, float, Study]:
+    return build(CASE)
+
+
+def solver_of(competitor: Competitor) -> Solver:
+    for package in competitor.needs:
+        pytest.importorskip(package, reason=f"{package} is not installed")
+    solver: Solver = importlib.import_module(f"benchmarks.joint.solvers.{competitor.module}").SOLVERS[competitor.name]
+    return solver
+
+
+def nearest(solver: Solver, problem: JointProblem, bound: float, accuracy: float) -> float:
+    """The relative error of the best answer that the solver gives with the settings of the benchmark."""
+    if isinstance(solver, Iterative):
+        runs = [solver.start(problem, step) for step in solver.steps]
+        for run in runs:
+            run.advance(2000)
+        return min(relative_error(problem, run.answer(), bound) for run in runs)
+    assert not isinstance(solver, OtherModel)
+    errors = []
+    for setting in solver.settings(accuracy):
+        errors.append(relative_error(problem, solver.call(problem, setting, 10.0), bound))
+        if errors[-1] <= accuracy:
+            break
+    return min(errors)
+
+
+@pytest.mark.filterwarnings("default")  # of packages that are not ours
+@pytest.mark.parametrize("competitor", SAME, ids=lambda one: one.name)
+def test_a_competitor_finds_the_optimum(competitor: Competitor, built: tuple[JointProblem, float, Study]) -> None:
+    problem, bound, _ = built
+    accuracy = ACCURACY.get(competitor.name, 1e-6)
+    assert nearest(solver_of(competitor), problem, bound, accuracy) <= accuracy
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("competitor", NEIGHBOURS, ids=lambda one: one.name)
+def test_another_model_learns_graphs_from_the_same_signals(
+    competitor: Competitor, built: tuple[JointProblem, float, Study]
+) -> None:
+    solver = solver_of(competitor)
+    assert isinstance(solver, OtherModel)
+    found = time_other(solver, built[0], 4.0)
+    assert 0 < found["degree"] < CASE.n_nodes
+    assert found["seconds"] > 0
+
+
+@pytest.mark.parametrize("coupling", [0.5, 1.0, 2.0])
+def test_admm_finds_the_optimum_in_every_regime(coupling: float) -> None:
+    problem, bound, _ = build(Case(n_silos=4, n_nodes=10, coupling=coupling))
+    assert nearest(admm.SOLVERS["admm"], problem, bound, 1e-8) <= 1e-8
+
+
+def test_admm_with_squares_finds_the_optimum_of_its_own_model(built: tuple[JointProblem, float, Study]) -> None:
+    problem, _, study = built
+    squared, bound = with_squares(problem, study)
+    assert nearest(admm.SOLVERS["admm-squares"], squared, bound, 1e-8) <= 1e-8
+
+
+def test_algorithm_1_in_one_array_iterates_as_its_transcription(built: tuple[JointProblem, float, Study]) -> None:
+    problem = built[0]
+    step = 0.002
+    run = algorithm1_numpy.Run(problem, step)
+    run.advance(12)
+    same = algorithm1(
+        list(problem.costs),
+        alpha=problem.alpha,
+        beta=problem.beta,
+        nu=problem.rho / problem.lam,
+        lam=problem.lam,
+        zeta=0.0,
+        step=step / problem.alpha,
+        momentum=0.9,
+        local_steps=5,
+        rounds=12,
+    )
+    assert run.answer().w == pytest.approx(np.array(same.w), rel=1e-9, abs=1e-12)
+    assert run.answer().u == pytest.approx(same.u, rel=1e-9, abs=1e-12)
+
+
+def test_the_score_is_an_upper_bound_that_closes_at_the_optimum(built: tuple[JointProblem, float, Study]) -> None:
+    problem, bound, study = built
+    best = Answer(w=np.array(list(study.graphs.values())), u=study.consensus)
+    assert relative_error(problem, best, bound) < 1e-9
+    assert objective(problem, best.w, best.u) == pytest.approx(study.objective, rel=1e-9)
+    assert relative_error(problem, Answer(w=1.01 * best.w, u=best.u), bound) > 1e-6
+    for bad in (0.0 * best.w, best.w - 1.0, np.nan * best.w):
+        assert relative_error(problem, Answer(w=bad, u=best.u), bound) == np.inf
+
+
+def test_any_forces_give_a_lower_bound(built: tuple[JointProblem, float, Study]) -> None:
+    problem, bound, _ = built
+    rng = np.random.default_rng(0)
+    for scale in (0.0, 0.1, 1.0, 10.0):
+        forces = scale * problem.rho * rng.normal(size=problem.costs.shape)
+        assert lower_bound(problem, forces) <= bound + 1e-9 * abs(bound)
+
+
+def test_measuring_reports_a_time_for_each_target(built: tuple[JointProblem, float, Study]) -> None:
+    problem, bound, _ = built
+    for solver in (admm.SOLVERS["admm"], solver_of(COMPETITORS[0])):
+        assert not isinstance(solver, OtherModel)
+        found = measure(solver, problem, bound, 5.0)
+        assert set(found.seconds) == set(found.effort) == {1e-4, 1e-6}
+        assert min(found.seconds.values()) > 0
+        assert found.best_error <= 1e-6
+
+
+def test_matrices_and_pairs_are_the_same_graphs() -> None:
+    pairs = np.random.default_rng(0).uniform(size=(3, 15))
+    assert (from_square(to_square(pairs)) == pairs).all()
+
+
+def test_the_instances_cover_all_regimes_and_repeat() -> None:
+    every = list(instances())
+    assert len(every) >= 60
+    assert len({label for label, _, _ in every}) == len(every)
+    sizes = {(len(costs), costs[0].size) for _, costs, _ in every}
+    assert {min(sizes)[0], max(sizes)[0]} == {2, 50}
+    assert {min(size for _, size in sizes), max(size for _, size in sizes)} == {10, 19900}
+    small = list(instances(largest=5))
+    again = list(instances(largest=5))
+    assert all(
+        (a == b).all() for (_, x, _), (_, y, _) in zip(small, again, strict=True) for a, b in zip(x, y, strict=True)
+    )
+
+
+def test_a_regime_is_told_from_the_optimum() -> None:
+    costs = build(CASE)[0].costs
+
+    def at(coupling: float, sparsity: float) -> str:
+        return regime(learn_silos(silos_of(costs), StudySettings(coupling=coupling, sparsity=sparsity)))
+
+    assert at(0.2, 0.1) in ("apart", "one nearly fused")
+    assert at(5.0, 0.1) == "all fused"
+    assert at(0.5, 1.2) == "empty consensus"
+
+
+def test_a_report_tells_what_was_skipped_and_what_was_missed(built: tuple[JointProblem, float, Study]) -> None:
+    ran = {"outcome": "ran", "solver_seconds": {}, "effort": {}, "best_error": 1e-8}
+    solvers = {
+        "silograph": ran | {"seconds": {"0.0001": 0.01, "1e-06": 0.02}},
+        "admm": ran | {"seconds": {"0.0001": 0.01, "1e-06": 0.01}},
+        "algorithm1": ran | {"seconds": {}, "best_error": 1e-2},
+        "scs": {"outcome": "skipped", "seconds": {}, "reason": "scs not installed"},
+    }
+    case = {"n_silos": 5, "n_nodes": 34, "coupling": 0.7}
+    measured = {"code": "a", "time_limit": 1.0, "load": 0.5}
+    record = measured | {"case": case, "instance": {"fused": 0.0}, "solvers": solvers}
+    scaling = [{"code": "b"} | many_silos(2, 6)]
+    report = {"machine": facts(), "instances": [record], "scaling": scaling}
+    said = "\n".join(claims(report))
+    assert "admm / silograph to 1e-6: 0.5× to 0.5× (aim of 10× missed: silograph is slower)" in said
+    assert "algorithm1 / silograph to 1e-6: never reached" in said
+    page = markdown(report)
+    assert "2 versions" in page
+    assert "scs not installed" in page
+    assert "never / never<br>error 1e-02" in page
+
+
+def test_every_competitor_of_the_catalogue_exists() -> None:
+    for competitor in (*COMPETITORS, *NEIGHBOURS):
+        module = importlib.import_module(f"benchmarks.joint.solvers.{competitor.module}")
+        assert competitor.name in module.SOLVERS
