@@ -18,6 +18,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from sklearn.exceptions import ConvergenceWarning
 
 from silograph import ConsensusGraph, Graph, read_graph
@@ -130,15 +131,16 @@ def draw(
     axes = figure.subplots(2, 5)
     model = models["exact"]
     consensus = read_graph(folder / "run" / "consensus" / "graph.npz")
-    draw_graph(axes[0, 0], place, Graph.from_adjacency(common), lambda i, j: GREY, "what the silos share")
+    draw_graph(axes[0, 0], place, Graph.from_adjacency(common), lambda i, j: GREY, "truth: what the silos share")
     draw_graph(axes[0, 1], place, consensus, lambda i, j: RED, "consensus learned")
-    draw_bars(axes[0, 2], NAMES, model.shares_, "contribution")
+    draw_bars(axes[0, 2], NAMES, model.shares_, "contribution (shares)")
     means = [np.mean([average_precision(truths[n], m.graphs_[n].adjacency()) for n in NAMES]) for m in models.values()]
     draw_bars(axes[0, 3], METHODS, means, "average precision, own graphs")
     axes[0, 3].set_xlim(0, 1)
     gaps = [record["gap"] for record in model.history_[1:]]
     axes[0, 4].semilogy(range(2, len(gaps) + 2), gaps, color=RED, marker="o", markersize=3)
     axes[0, 4].set(xlabel="round", title="certified gap")
+    axes[0, 4].xaxis.get_major_locator().set_params(integer=True)
     shared = {(i, j) for i, j in zip(consensus.rows, consensus.cols, strict=True)}
     for ax, name in zip(axes[1], NAMES, strict=True):
         graph = read_graph(folder / "run" / "silos" / name / "graph.npz")
@@ -146,6 +148,9 @@ def draw(
         draw_graph(ax, place, graph, lambda i, j: RED if (i, j) in shared else BLUE, f"{name}, {n_samples} samples")
     for ax in axes.flat:
         ax.title.set_fontsize(10)
+    legend = {"in the consensus": RED, "in this silo only": BLUE}
+    handles = [Line2D([], [], color=colour, linewidth=2.5, label=label) for label, colour in legend.items()]
+    figure.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize=9)
     figure.savefig(folder / "silos.png", dpi=130)
 
 
