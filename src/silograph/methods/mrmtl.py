@@ -98,7 +98,9 @@ class ExactMrmtl:
         shift = self.pull**2 * dot(residual, residual)  # ‖δ‖²
         square = total.number("square")
         objective = total.number("value") + 0.5 * self.pull * (square - n * shift / self.pull**2)
-        bound = total.number("value") - total.number("gap") + self.pull * total.number("work")
+        # What a local solve is short of its optimum, a force taken from it may be short of by the pull over q more
+        short = (1 + self.pull / (4 * self.beta)) * total.number("gap")
+        bound = total.number("value") - short + self.pull * total.number("work")
         bound -= self.pull * n * dot(residual, mean) + n * shift / (8 * self.beta)
         bound -= (self.pull**2 * square - n * shift) / (2 * self.pull)
         bound = max(bound, state["bound"])
