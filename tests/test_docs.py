@@ -96,3 +96,17 @@ def test_the_readmes_ratios_are_those_measured():
         record = next(r for r in records if r["case"] == {"dataset": "smooth", "n_nodes": n_nodes, "degree": 5})
         times = [seconds for name in published if (seconds := seconds_of(record, name, "1e-08"))]
         assert words.format(min(times) / seconds_of(record, "silograph", "1e-08")) in readme
+
+
+def test_the_readmes_rounds_and_seconds_are_those_measured():
+    import json
+
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    measured = json.loads((ROOT / "benchmarks" / "results" / "joint.json").read_text())
+    rounds = [record["rounds"]["1e-06"] for record in measured["rounds"]]
+    assert (
+        f"in {np.median(rounds):.0f} rounds in the median of {len(rounds)} instances, in {max(rounds)} at most"
+        in readme
+    )
+    hundred = next(record for record in measured["scaling"] if record["n_silos"] == 100)
+    assert f"100 silos of 100 nodes take {hundred['seconds']:.1f} s" in readme

@@ -141,7 +141,10 @@ def add_up(updates: Sequence[Update]) -> Total:
 
 def _like(update: Update, other: Update) -> bool:
     mine, theirs = update._parts, other._parts
-    return mine.keys() == theirs.keys() and all(np.shape(mine[name]) == np.shape(theirs[name]) for name in mine)
+    return mine.keys() == theirs.keys() and all(
+        (type(part) is float and type(theirs[name]) is float) or np.shape(part) == np.shape(theirs[name])
+        for name, part in mine.items()
+    )
 
 
 def _form(update: Update) -> dict[str, tuple[int, ...]]:
