@@ -15,7 +15,8 @@ round would do. It is learned in the first rounds, then kept. *Anderson's accele
 there; its Gram matrix is a sum too. *The start* is the pooled optimum, at which the fully fused problem is solved
 already.
 
-What the coordinator sees: Σ m_i, Σ m_i s_i, Σ v_i, and sums of numbers. Fusing, γ_i and all graphs stay in the silos.
+What the coordinator sees: Σ m_i, Σ m_i s_i, Σ v_i, and sums of numbers. Who is fused, γ_i and all graphs stay in the
+silos.
 """
 
 from __future__ import annotations
