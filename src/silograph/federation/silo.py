@@ -27,7 +27,12 @@ class Silo:
     n_samples: int | None = None  # None: precomputed distances
     local_steps: int | None = None  # this silo's own K_i; None: the run's
     memory: Memory = field(default_factory=dict)
+    _problem: LocalProblem | None = field(default=None, init=False, repr=False)
 
     def problem(self, *, alpha: float, beta: float, zeta: float) -> LocalProblem:
-        """The silo's own problem, not pulled anywhere."""
-        return LocalProblem(cost=self.cost, pairs=self.pairs, quadratic=4 * beta, alpha=alpha, zeta=zeta)
+        """The silo's own problem, not pulled anywhere; made once for all rounds that ask for it."""
+        made = self._problem
+        if made is None or (made.quadratic, made.alpha, made.zeta) != (4 * beta, alpha, zeta):
+            made = LocalProblem(cost=self.cost, pairs=self.pairs, quadratic=4 * beta, alpha=alpha, zeta=zeta)
+            self._problem = made
+        return made

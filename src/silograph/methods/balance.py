@@ -191,3 +191,12 @@ def _force_change(
             total += force[e] * change
             e += 1
     return total
+
+
+@kernel
+def harmonic_mean(values: Vector) -> float:
+    """The number whose inverse is the mean of the inverses."""
+    total = 0.0
+    for e in range(values.size):
+        total += 1.0 / values[e]
+    return values.size / total

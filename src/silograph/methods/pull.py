@@ -15,7 +15,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from silograph._types import Vector
-from silograph.methods.balance import ENOUGH, HARD, INSIDE, MOST_SOLVES, MOST_STEPS, SOLVE_TOL, balanced, next_place
+from silograph.methods.balance import (
+    ENOUGH,
+    HARD,
+    INSIDE,
+    MOST_SOLVES,
+    MOST_STEPS,
+    SOLVE_TOL,
+    balanced,
+    harmonic_mean,
+    next_place,
+)
 from silograph.methods.method import dot
 from silograph.problem import LocalProblem
 from silograph.solvers import exact, newton
@@ -76,7 +86,7 @@ def pulled(
             y = problem.multipliers(anchor)
             return Pulled(w=anchor, force=_lowest(problem, anchor, force, rho), strength=np.inf, y=y, n_solves=0)
         fused_excess = float(np.log(size / rho))
-    unit = float(np.mean(problem.quadratic)) if metric is None else 1 / float(np.mean(1 / metric))
+    unit = float(np.mean(problem.quadratic)) if metric is None else harmonic_mean(metric)
     at = 0.0 if np.isinf(strength) else float(np.log1p(unit / strength))
     if at == 0.0 and metric is None:  # then the fused end is known: look as far from it as its excess is large
         at = min(max(fused_excess, 1e-6), 1.0)
