@@ -15,7 +15,7 @@ from silograph import study_runs
 from silograph.cli_study import StudyRequest
 from silograph.cli_tables import TableOptions
 from silograph.runs import sha256_of
-from silograph.study import StudySettings
+from silograph.study_settings import StudySettings
 
 OPTIONS = ["--degree", "4", "--coupling", "0.9", "--tol", "1e-9", "--quiet"]
 

@@ -14,7 +14,8 @@ from silo_problems import pair_costs, silo_signals
 from silograph._types import Vector
 from silograph.edges import Pairs
 from silograph.federation.silo import Silo
-from silograph.study import Study, StudySettings, learn_silos
+from silograph.study import Study, learn_silos
+from silograph.study_settings import StudySettings
 
 SEED = 20241
 REFERENCE_TOL = 1e-10

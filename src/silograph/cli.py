@@ -364,7 +364,7 @@ def _learn_several(
     talk: Talk,
 ) -> None:
     from silograph.cli_study import StudyRequest
-    from silograph.study import StudySettings
+    from silograph.study_settings import StudySettings
 
     request = StudyRequest(signals=paths, settings=StudySettings(**settings), tables=tables, out=out, force=force)
     _run_study(request, talk)
@@ -405,7 +405,9 @@ def _guarded(work: Callable[[], None], *, resumable: Path | None = None) -> None
         _tell(type(error).__name__, "red", str(error))
         raise typer.Exit(WRONG_USAGE if isinstance(error, ParameterError) else BAD_INPUT) from None
     except KeyboardInterrupt:
-        kept = resumable is not None and (resumable / "checkpoint").is_dir()
+        from silograph.runs import CHECKPOINT
+
+        kept = resumable is not None and (resumable / CHECKPOINT).is_dir()
         complaints.print(
             f"Interrupted; go on with: silograph learn --resume {resumable}"
             if kept

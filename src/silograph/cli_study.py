@@ -25,7 +25,8 @@ from silograph.federation.run import Record
 from silograph.federation.silo import Silo
 from silograph.graph import Graph, graph_on
 from silograph.runs import CHECKPOINT, GRAPH_FILES, RECORD, Input, sha256_of, versions
-from silograph.study import Study, StudySettings, learn_silos
+from silograph.study import Study, learn_silos
+from silograph.study_settings import StudySettings
 
 FORMAT = 1
 UNLIKE = 30.0  # ratio of silos' mean squared differences that is worth a word
@@ -51,7 +52,7 @@ class StudyRequest:
             options[name] = None if options[name] is None else str(Path(options[name]).absolute())
         return {
             "format": FORMAT,
-            "signals": [{"file": str(path.absolute()), "as": str(path)} for path in self.signals],
+            "signals": [str(path.absolute()) for path in self.signals],
             "sha256": list(checksums),
             "settings": asdict(self.settings),
             "tables": options,
@@ -74,7 +75,7 @@ def resumed(out: Path) -> StudyRequest:
         }
     )
     return StudyRequest(
-        signals=tuple(Path(entry["file"]) for entry in data["signals"]),
+        signals=tuple(Path(path) for path in data["signals"]),
         settings=StudySettings(**data["settings"]),
         tables=tables,
         out=out,

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-import numpy as np
-
 from silograph._types import Vector
 from silograph.edges import Pairs
 from silograph.errors import ParameterError
 from silograph.graph import Graph, graph_on
+from silograph.parameters import check_momentum, check_not_negative, check_one_way, check_positive, check_whole
 from silograph.problem import LocalProblem
 from silograph.solvers import exact, gradient
 from silograph.solvers.settled import polished
@@ -37,34 +36,19 @@ class Settings:
     momentum: float = gradient.MOMENTUM  # the gradient method's ξ
 
     def __post_init__(self) -> None:
-        for name in ("alpha", "beta", "tol", "step"):
-            value = getattr(self, name)
-            if value is not None and not (_is_number(value) and np.isfinite(value) and value > 0):
-                raise ParameterError(f"{name}: expected a finite number > 0, got {value!r}.")
-        if not (_is_number(self.zeta) and np.isfinite(self.zeta) and self.zeta >= 0):
-            raise ParameterError(f"zeta: expected a finite number ≥ 0, got {self.zeta!r}.")
-        if not (_is_number(self.momentum) and 0 <= self.momentum < 1):
-            raise ParameterError(f"momentum: expected a number in [0, 1), got {self.momentum!r}.")
+        for name in ("degree", "alpha", "beta", "tol", "step"):
+            if getattr(self, name) is not None:
+                check_positive(name, getattr(self, name))
+        check_not_negative("zeta", self.zeta)
+        check_momentum(self.momentum)
         for name, least in (("max_iter", 1), ("neighbours", 0)):
-            value = getattr(self, name)
-            if value is not None and not (isinstance(value, int | np.integer) and value >= least):
-                raise ParameterError(f"{name}: expected a whole number ≥ {least}, got {value!r}.")
+            if getattr(self, name) is not None:
+                check_whole(name, getattr(self, name), least=least)
         if self.solver not in ("newton", "gradient"):
             raise ParameterError(f"solver: expected 'newton' or 'gradient', got {self.solver!r}.")
         if self.step is not None and self.solver != "gradient":
             raise ParameterError("step: it belongs to the gradient method. Leave it out, or set solver='gradient'.")
-        self._check_model()
-
-    def _check_model(self) -> None:
-        if self.degree is not None and not (_is_number(self.degree) and np.isfinite(self.degree) and self.degree > 0):
-            raise ParameterError(f"degree: expected a finite number > 0, got {self.degree!r}.")
-        given = [name for name in ("alpha", "beta") if getattr(self, name) is not None]
-        if self.degree is not None and given:
-            raise ParameterError(
-                f"degree and {' and '.join(given)} contradict each other: give the degree, or alpha and beta."
-            )
-        if len(given) == 1:
-            raise ParameterError(f"{given[0]} was given alone: give both alpha and beta, or a degree.")
+        check_one_way({"degree": self.degree}, {"alpha": self.alpha, "beta": self.beta})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -175,7 +159,3 @@ def _solve(problem: LocalProblem, start: Vector | None, settings: Settings) -> S
 
 def _polished(problem: LocalProblem, solution: Solution, settings: Settings) -> Solution:
     return polished(problem, solution) if settings.solver == "newton" else solution
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)

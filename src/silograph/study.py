@@ -8,9 +8,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal, get_args
 
 import numpy as np
 
@@ -32,121 +31,15 @@ from silograph.methods.method import Method
 from silograph.methods.mrmtl import ExactMrmtl, mrmtl
 from silograph.methods.pooled import Pooled
 from silograph.methods.setup import Setup
+from silograph.study_settings import COUPLED, StudySettings
 from silograph.tuning import check_degree, default_degree
 
-MethodName = Literal["exact", "algorithm1", "independent", "pooled", "fedavg", "fedprox", "mrmtl", "ditto"]
-COUPLED = ("exact", "algorithm1")  # the paper's model: these have ν and λ
-PULLED = ("fedprox", "mrmtl", "ditto")
-GRADIENT_ONLY = ("algorithm1", "fedavg", "fedprox")
-EXACT_ONLY = ("exact", "pooled")
-
 DEFAULT_COUPLING, DEFAULT_SPARSITY = 0.5, 0.1
-PAPER_ZETA, PAPER_STEP, PAPER_ROUNDS = 0.5, 0.005, 50
+PAPER_STEP, PAPER_ROUNDS = 0.005, 50
 MOST_ROUNDS = 200  # of an exact method
 LOOSE = 1e-2  # relative gap of Algorithm 1 beyond which its user is told
 
 OnRound = Callable[[str, Record], None]  # stage, record
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StudySettings:
-    """How to learn from several silos."""
-
-    method: MethodName = "exact"
-    degree: float | None = None  # or α and β; None: the default degree
-    alpha: float | None = None
-    beta: float | None = None
-    coupling: float | None = None  # and sparsity, or ν and λ; None: the defaults
-    sparsity: float | None = None
-    nu: float | None = None
-    lam: float | None = None
-    zeta: float | None = None  # None: 0, or the paper's 0.5 where its gradient steps need it
-    tol: float = 1e-6
-    rounds: int | None = None  # None: the paper's 50, or at most 200 of an exact method
-    solver: Literal["newton", "gradient"] | None = None  # None: newton where the method has an exact optimum
-    pull: float | None = None  # strength μ of FedProx, MRMTL and Ditto, in units of 4β; None: 1
-    local_steps: int = 5  # K
-    step: float | Literal["lipschitz"] | None = None  # η; None: 0.005/α
-    momentum: float = 0.9  # ξ
-    weights: Literal["adaptive", "equal"] = "adaptive"  # Algorithm 1's γ
-    fresh: bool = False
-    gamma_cap: float | None = None
-    epsilon: float = 1e-8  # ε_γ
-    first_weight: float = 0.1  # w⁰
-    report: bool = True  # whether silos may tell their own numbers: samples, edges, distance, contribution
-
-    def __post_init__(self) -> None:
-        for field in fields(self):  # NumPy's numbers become Python's: settings are written down and compared
-            value = getattr(self, field.name)
-            if isinstance(value, np.generic):
-                object.__setattr__(self, field.name, value.item())
-        if self.method not in get_args(MethodName):
-            raise ParameterError(f"method: expected one of {', '.join(get_args(MethodName))}, got {self.method!r}.")
-        for name in ("degree", "alpha", "beta", "nu", "tol", "epsilon", "first_weight", "gamma_cap"):
-            _check_number(self, name, least=0.0, open_end=True)
-        for name in ("coupling", "sparsity", "lam", "zeta", "pull"):
-            _check_number(self, name, least=0.0, open_end=False)
-        for name in ("rounds", "local_steps"):
-            value = getattr(self, name)
-            if value is not None and not (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
-                raise ParameterError(f"{name}: expected a whole number ≥ 1, got {value!r}.")
-        if not (isinstance(self.momentum, int | float) and 0 <= self.momentum < 1):
-            raise ParameterError(f"momentum: expected a number in [0, 1), got {self.momentum!r}.")
-        if self.step != "lipschitz":
-            _check_number(self, "step", least=0.0, open_end=True)
-        if self.weights not in ("adaptive", "equal"):
-            raise ParameterError(f"weights: expected 'adaptive' or 'equal', got {self.weights!r}.")
-        self._check_model()
-        self._check_solver()
-
-    def _check_model(self) -> None:
-        given = [name for name in ("alpha", "beta") if getattr(self, name) is not None]
-        if self.degree is not None and given:
-            raise ParameterError(f"degree and {' and '.join(given)} contradict each other: give one or the other.")
-        if len(given) == 1:
-            raise ParameterError(f"{given[0]} was given alone: give both alpha and beta, or a degree.")
-        free = [name for name in ("coupling", "sparsity") if getattr(self, name) is not None]
-        own = [name for name in ("nu", "lam") if getattr(self, name) is not None]
-        if free and own:
-            raise ParameterError(
-                f"{' and '.join(free)} and {' and '.join(own)} contradict each other: give one or the other."
-            )
-        if len(own) == 1:
-            raise ParameterError(f"{own[0]} was given alone: give both nu and lam, or coupling and sparsity.")
-        if self.lam == 0:
-            raise ParameterError("lam: expected a number > 0, as rho = lam * nu. For no sparsity, use sparsity=0.")
-        if self.pull is not None and self.method not in PULLED:
-            raise ParameterError(f"pull: the method {self.method!r} has no such parameter. Leave it out.")
-        if self.method not in COUPLED and free + own:
-            raise ParameterError(f"{(free + own)[0]}: the method {self.method!r} has no such parameter. Leave it out.")
-
-    def _check_solver(self) -> None:
-        if self.solver not in (None, "newton", "gradient"):
-            raise ParameterError(f"solver: expected 'newton' or 'gradient', got {self.solver!r}.")
-        if self.solver == "newton" and self.method in GRADIENT_ONLY:
-            raise ParameterError(
-                f"solver: {self.method!r} is an iteration of gradient steps. For an exact optimum, use 'exact' "
-                "(the paper's model) or 'pooled' (what FedAvg and FedProx aim at)."
-            )
-        if self.solver == "gradient" and self.method in EXACT_ONLY:
-            raise ParameterError(f"solver: {self.method!r} is exact. For gradient steps, use 'algorithm1' or 'fedavg'.")
-        if self.step == "lipschitz" and self.method != "algorithm1":
-            raise ParameterError("step: 'lipschitz' is an option of Algorithm 1. Give a number, or leave it out.")
-
-    @property
-    def by_gradient(self) -> bool:
-        """Whether the method takes the paper's gradient steps."""
-        return self.method in GRADIENT_ONLY or self.solver == "gradient"
-
-    @property
-    def pull_used(self) -> float:
-        """The pull given, or 1."""
-        return 1.0 if self.pull is None else self.pull
-
-    @property
-    def zeta_used(self) -> float:
-        """The ζ given, or the method's own."""
-        return (PAPER_ZETA if self.by_gradient else 0.0) if self.zeta is None else self.zeta
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -296,10 +189,8 @@ def method_of(settings: StudySettings, parameters: Memory, start: Vector | None 
     zeta, tol = settings.zeta_used, settings.tol
     most = settings.rounds or MOST_ROUNDS
     if settings.method == "exact":
-        if (
-            parameters["rho"] == 0
-        ):  # nothing to couple: silos that are alike share the pooled graph, others share nothing
-            if parameters.get("alike"):
+        if parameters["rho"] == 0:  # nothing to couple
+            if parameters.get("alike"):  # silos that are alike share the pooled graph
                 return Pooled(alpha=alpha, beta=beta, pooled=pooled, zeta=zeta, tol=tol)
             return Independent(alpha=alpha, beta=beta, zeta=zeta, tol=tol)
         return Consensus(
@@ -429,12 +320,3 @@ def degree_missed(study: Study, settings: StudySettings) -> str | None:
         f"{study.degree_alone:g}, was taken. Equal distances (duplicated or constant nodes) make edges come and go "
         "together. Ask for another degree, or give alpha and beta."
     )
-
-
-def _check_number(settings: StudySettings, name: str, *, least: float, open_end: bool) -> None:
-    value = getattr(settings, name)
-    if value is None:
-        return
-    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not number or not np.isfinite(value) or value < least or (open_end and value == least):
-        raise ParameterError(f"{name}: expected a finite number {'>' if open_end else '≥'} {least:g}, got {value!r}.")

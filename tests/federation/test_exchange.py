@@ -26,7 +26,8 @@ from silograph.federation.run import run
 from silograph.federation.silo import Silo
 from silograph.methods.independent import Independent
 from silograph.methods.method import Answer
-from silograph.study import StudySettings, learn_silos
+from silograph.study import learn_silos
+from silograph.study_settings import StudySettings
 
 N_NODES, NAMES = 6, ("north", "south", "west")
 SETTINGS = {

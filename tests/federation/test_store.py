@@ -14,7 +14,8 @@ from silograph.edges import Pairs
 from silograph.errors import CheckpointError, OutputError
 from silograph.federation.silo import Silo
 from silograph.federation.store import Checkpoint
-from silograph.study import StudySettings, learn_silos
+from silograph.study import learn_silos
+from silograph.study_settings import StudySettings
 
 
 def saved(folder: Path, *trees: dict, run_id: str = "a run") -> Checkpoint:

@@ -11,7 +11,8 @@ from silo_problems import pair_costs, silo_costs, silo_signals
 from silograph import ConsensusGraph
 from silograph.edges import Pairs
 from silograph.federation.silo import Silo
-from silograph.study import StudySettings, learn_silos, not_converged
+from silograph.study import learn_silos, not_converged
+from silograph.study_settings import StudySettings
 from silograph.theory import lipschitz_constant
 
 PAPER = {"alpha": 1.0, "beta": 0.7, "nu": 5.0, "lam": 0.1, "zeta": 0.5}

@@ -10,7 +10,8 @@ from silograph.errors import ParameterError
 from silograph.federation.silo import Silo
 from silograph.problem import LocalProblem
 from silograph.solvers.settled import settled
-from silograph.study import StudySettings, learn_silos
+from silograph.study import learn_silos
+from silograph.study_settings import StudySettings
 from transcription import degree_matrix
 
 MODEL = {"alpha": 1.0, "beta": 0.7}

@@ -12,7 +12,8 @@ from silograph.edges import Pairs
 from silograph.federation.silo import Silo
 from silograph.problem import LocalProblem
 from silograph.solvers.settled import settled
-from silograph.study import StudySettings, learn_silos
+from silograph.study import learn_silos
+from silograph.study_settings import StudySettings
 
 ROUNDS = 40
 

@@ -12,7 +12,8 @@ from benchmarks.joint.solvers.algorithm1_numpy import STEPS
 from benchmarks.joint.solvers.base import Setting, WholeCall
 from silograph.errors import ProtocolError
 from silograph.federation.silo import Silo
-from silograph.study import StudySettings, learn_silos
+from silograph.study import learn_silos
+from silograph.study_settings import StudySettings
 
 ROUNDS = tuple(25 * 2**k for k in range(10))
 

@@ -9,7 +9,8 @@ import numpy as np
 from benchmarks.joint.objective import Answer, JointProblem
 from benchmarks.joint.solvers.base import WholeCall
 from silograph.federation.silo import Silo
-from silograph.study import StudySettings, learn_silos
+from silograph.study import learn_silos
+from silograph.study_settings import StudySettings
 
 
 def call(problem: JointProblem, tol: float, limit: float, *, workers: int | None) -> Answer:

@@ -20,7 +20,8 @@ from silograph.estimators.tables import Table, tables_of
 from silograph.federation.silo import Silo
 from silograph.graph import graph_on
 from silograph.moments import Moments
-from silograph.study import MethodName, StudySettings, degree_missed, learn_silos, not_converged
+from silograph.study import degree_missed, learn_silos, not_converged
+from silograph.study_settings import MethodName, StudySettings
 
 
 class ConsensusGraph(BaseEstimator):
@@ -68,6 +69,8 @@ class ConsensusGraph(BaseEstimator):
         Algorithm 1's contribution weights, or the paper's ablation.
     fresh, gamma_cap
         Safe options of Algorithm 1: weights from the newest graphs, and a bound on them relative to their mean.
+    epsilon, first_weight : float
+        Algorithm 1's ε_γ, which keeps γ finite, and w⁰, at which all gradient methods start.
     metric : {"sqeuclidean", "precomputed"}
         With "precomputed", tables are symmetric matrices (nodes, nodes) of mean squared differences.
     allowed, forbidden : array-like of shape (n, 2), optional
@@ -139,6 +142,8 @@ class ConsensusGraph(BaseEstimator):
         weights: Literal["adaptive", "equal"] = "adaptive",
         fresh: bool = False,
         gamma_cap: float | None = None,
+        epsilon: float = 1e-8,
+        first_weight: float = 0.1,
         metric: Literal["sqeuclidean", "precomputed"] = "sqeuclidean",
         allowed: ArrayLike | None = None,
         forbidden: ArrayLike | None = None,
@@ -166,6 +171,8 @@ class ConsensusGraph(BaseEstimator):
         self.weights = weights
         self.fresh = fresh
         self.gamma_cap = gamma_cap
+        self.epsilon = epsilon
+        self.first_weight = first_weight
         self.metric = metric
         self.allowed = allowed
         self.forbidden = forbidden
@@ -265,6 +272,8 @@ class ConsensusGraph(BaseEstimator):
             weights=self.weights,
             fresh=self.fresh,
             gamma_cap=self.gamma_cap,
+            epsilon=self.epsilon,
+            first_weight=self.first_weight,
             report=self.report,
         )
 

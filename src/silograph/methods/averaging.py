@@ -112,6 +112,13 @@ def closed(silo: Silo, w: Vector, mean: Vector, objective: float) -> Answer:
     return Answer(parts=parts, singly=of_graph(silo, w, mean))
 
 
+def closed_own(settings: Rounds, silo: Silo, mean: Vector) -> Answer:
+    """The same for a silo's own graph, pulled to the mean."""
+    w = silo.memory["w"]
+    pull = 0.5 * settings.pull * distance(w, mean) ** 2
+    return closed(silo, w, mean, settings.problem(silo).value(w) + pull)
+
+
 def first_own(memory: Memory, mean: Vector) -> None:
     """At the first round a silo's own graph is w⁰."""
     if "w" not in memory:

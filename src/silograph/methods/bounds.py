@@ -81,4 +81,9 @@ def relative_gap(primal: float, dual: float, *, alpha: float, n_nodes: int, n_si
 
     What rounding makes negative counts as nothing.
     """
-    return max(primal - dual, 0.0) / max(abs(primal), 1e-6 * alpha * n_nodes * n_silos)
+    return max(primal - dual, 0.0) / joint_scale(primal, alpha=alpha, n_nodes=n_nodes, n_silos=n_silos)
+
+
+def joint_scale(primal: float, *, alpha: float, n_nodes: int, n_silos: int) -> float:
+    """What a gap of all silos together is measured against."""
+    return max(abs(primal), 1e-6 * alpha * n_nodes * n_silos)

@@ -16,8 +16,9 @@ import numpy as np
 from silograph._types import Vector
 from silograph.federation.messages import NUMBER, NUMBER_NONNEGATIVE, PAIRS_NONNEGATIVE, Step, Task, Total
 from silograph.federation.silo import Memory, Silo
-from silograph.methods.averaging import Averaging, Rounds, closed, first_own, go_on, is_closing, told
-from silograph.methods.method import Answer, Decision, Federation, distance, dot, of_graph
+from silograph.methods.averaging import Averaging, Rounds, closed_own, first_own, go_on, is_closing, told
+from silograph.methods.bounds import joint_scale
+from silograph.methods.method import Answer, Decision, Federation, dot, of_graph
 from silograph.methods.pull import anchored
 from silograph.methods.steps import is_sound
 from silograph.solvers.settled import settled
@@ -41,8 +42,7 @@ def _local(settings: Rounds, silo: Silo, task: Task) -> Answer:
     mean, problem = task.vector("mean"), settings.problem(silo)
     first_own(silo.memory, mean)
     if is_closing(task):
-        w = silo.memory["w"]
-        return closed(silo, w, mean, problem.value(w) + 0.5 * settings.pull * distance(w, mean) ** 2)
+        return closed_own(settings, silo, mean)
     personal = go_on(settings, silo, problem, mean)
     w, _ = settings.advanced(silo, problem, mean, mean)
     return Answer(parts=told(w if is_sound(personal) else personal, mean))
@@ -76,7 +76,7 @@ class ExactDitto:
 
     def merge(self, federation: Federation, state: Memory, total: Total) -> Decision:
         objective = total.number("objective")
-        scale = max(abs(objective), 1e-6 * self.alpha * federation.pairs.n_nodes * federation.n_silos)
-        gap = total.number("gap") / scale
+        n_nodes, n_silos = federation.pairs.n_nodes, federation.n_silos
+        gap = total.number("gap") / joint_scale(objective, alpha=self.alpha, n_nodes=n_nodes, n_silos=n_silos)
         state = state | {"objective": objective, "gap": gap, "converged": bool(gap <= self.tol), "diverged": False}
         return Decision(state=state, step=None, record={"objective": objective, "gap": gap})

@@ -14,6 +14,7 @@ import numpy as np
 
 from silograph.federation.messages import NUMBER, NUMBER_NONNEGATIVE, PAIRS_NONNEGATIVE, Step, Task, Total
 from silograph.federation.silo import Memory, Silo
+from silograph.methods.bounds import joint_scale
 from silograph.methods.method import Answer, Decision, Federation, of_graph
 from silograph.methods.steps import FIRST_WEIGHT, advanced, is_sound, steps_of
 from silograph.solvers.settled import settled
@@ -81,8 +82,8 @@ class Independent:
         if total.header.step == "close":
             return Decision(state=state, step=None, record={"edges": total.number("edges")})
         objective = total.number("objective")
-        scale = max(abs(objective), 1e-6 * self.alpha * federation.pairs.n_nodes * federation.n_silos)
-        gap = total.number("gap") / scale
+        n_nodes, n_silos = federation.pairs.n_nodes, federation.n_silos
+        gap = total.number("gap") / joint_scale(objective, alpha=self.alpha, n_nodes=n_nodes, n_silos=n_silos)
         mean = total.vector("w") / federation.n_silos
         state = {
             "consensus": mean,

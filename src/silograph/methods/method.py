@@ -85,7 +85,6 @@ def of_graph(silo: Silo, w: Vector, consensus: Vector, *, weight: float | None =
     far = distance(w, consensus)
     gamma = (1 / far if far > 0 else np.inf) if weight is None else weight
     silo.memory["graph"] = w
-    silo.memory["contribution"] = float(gamma)
     samples = np.nan if silo.n_samples is None else float(silo.n_samples)
     return {"samples": samples, "edges": float(np.count_nonzero(w)), "distance": far, "contribution": float(gamma)}
 

@@ -20,7 +20,7 @@ import numpy as np
 from silograph._types import Vector
 from silograph.federation.messages import NUMBER, NUMBER_NONNEGATIVE, PAIRS_NONNEGATIVE, Step, Task, Total
 from silograph.federation.silo import Memory, Silo
-from silograph.methods.averaging import Averaging, Rounds, closed, first_own, go_on, is_closing, told
+from silograph.methods.averaging import Averaging, Rounds, closed_own, first_own, go_on, is_closing, told
 from silograph.methods.bounds import relative_gap
 from silograph.methods.method import Answer, Decision, Federation, Parts, distance, dot, of_graph
 from silograph.methods.mixing import coefficients
@@ -53,8 +53,7 @@ def _local(settings: Rounds, silo: Silo, task: Task) -> Answer:
     mean, problem = task.vector("mean"), settings.problem(silo)
     first_own(silo.memory, mean)
     if is_closing(task):
-        w = silo.memory["w"]
-        return closed(silo, w, mean, problem.value(w) + 0.5 * settings.pull * distance(w, mean) ** 2)
+        return closed_own(settings, silo, mean)
     return Answer(parts=told(go_on(settings, silo, problem, mean), mean))
 
 

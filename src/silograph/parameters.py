@@ -1,0 +1,49 @@
+"""Checks of parameters that several rooms take, in one set of words."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from silograph.errors import ParameterError
+
+
+def check_positive(name: str, value: object) -> None:
+    """Raise unless it is a finite number above 0."""
+    if not (is_number(value) and 0 < value < np.inf):  # type: ignore[operator]
+        raise ParameterError(f"{name}: expected a finite number > 0, got {value!r}.")
+
+
+def check_not_negative(name: str, value: object) -> None:
+    """Raise unless it is a finite number, 0 or above."""
+    if not (is_number(value) and 0 <= value < np.inf):  # type: ignore[operator]
+        raise ParameterError(f"{name}: expected a finite number ≥ 0, got {value!r}.")
+
+
+def check_whole(name: str, value: object, *, least: int) -> None:
+    """Raise unless it is a whole number, `least` or above."""
+    if not (isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= least):
+        raise ParameterError(f"{name}: expected a whole number ≥ {least}, got {value!r}.")
+
+
+def check_momentum(value: object) -> None:
+    """Raise unless it is a number in [0, 1)."""
+    if not (is_number(value) and 0 <= value < 1):  # type: ignore[operator]
+        raise ParameterError(f"momentum: expected a number in [0, 1), got {value!r}.")
+
+
+def check_one_way(ours: dict[str, object], model: dict[str, object]) -> None:
+    """Raise if parameters without units and the model's own are both given, or only one of the model's two."""
+    free = [name for name, value in ours.items() if value is not None]
+    own = [name for name, value in model.items() if value is not None]
+    if free and own:
+        raise ParameterError(
+            f"{' and '.join(free)} and {' and '.join(own)} contradict each other: "
+            f"give {' and '.join(ours)}, or {' and '.join(model)}."
+        )
+    if len(own) == 1:
+        raise ParameterError(f"{own[0]} was given alone: give both {' and '.join(model)}, or {' and '.join(ours)}.")
+
+
+def is_number(value: object) -> bool:
+    """Whether it is a real number; True and False are not."""
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
