@@ -15,8 +15,6 @@ COUPLED = ("exact", "algorithm1")  # the paper's model: these have ν and λ
 PULLED = ("fedprox", "mrmtl", "ditto")
 GRADIENT_ONLY = ("algorithm1", "fedavg", "fedprox")
 EXACT_ONLY = ("exact", "pooled")
-EITHER = ("independent", "mrmtl", "ditto")
-GRADIENT_SETTINGS = ("local_steps", "step", "momentum", "first_weight")
 PAPER_ZETA = 0.5
 
 
@@ -104,9 +102,9 @@ class StudySettings:
         for names, used in uses.items():
             for name in names:
                 if not used and getattr(self, name) != usual[name]:
-                    how = " with this solver" if name in GRADIENT_SETTINGS and self.method in EITHER else ""
+                    how = "by gradient steps" if self.by_gradient else "solved exactly"
                     raise ParameterError(
-                        f"{name}: the method {self.method!r} has no such parameter{how}. Leave it out."
+                        f"{name}: the method {self.method!r}, {how}, has no such parameter. Leave it out."
                     )
 
     @property

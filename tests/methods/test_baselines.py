@@ -155,6 +155,10 @@ def test_no_pull_is_independent_and_a_large_one_is_pooled(rng, method):
         ({"momentum": 1.0}, "momentum"),
         ({"weights": "none"}, "weights"),
         ({"step": "lipschitz"}, "Algorithm 1"),
+        ({"momentum": 0.5}, "'exact', solved exactly, has no such parameter"),
+        ({"method": "mrmtl", "local_steps": 7}, "solved exactly, has no such parameter"),
+        ({"method": "pooled", "rounds": 7}, "no such parameter"),
+        ({"method": "fedavg", "fresh": True}, "by gradient steps, has no such parameter"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused_with_a_word(settings, words):
