@@ -21,6 +21,7 @@ from silograph.federation.run import Engine, Finished, Record, run
 from silograph.federation.silo import Memory, Silo
 from silograph.federation.store import Checkpoint
 from silograph.methods.algorithm1 import Algorithm1
+from silograph.methods.attracted import Attracted
 from silograph.methods.averaging import Rounds
 from silograph.methods.consensus import Consensus
 from silograph.methods.ditto import ExactDitto, ditto
@@ -28,7 +29,7 @@ from silograph.methods.fedavg import fedavg
 from silograph.methods.fedprox import fedprox
 from silograph.methods.independent import Independent
 from silograph.methods.method import Method
-from silograph.methods.mrmtl import ExactMrmtl, mrmtl
+from silograph.methods.mrmtl import mrmtl
 from silograph.methods.pooled import Pooled
 from silograph.methods.setup import Setup
 from silograph.study_settings import COUPLED, StudySettings
@@ -129,7 +130,7 @@ def _learn(
     setup = setup_of(settings, engine)
     prepared = stage("setup", setup)
     parameters = prepared.state
-    method = method_of(settings, parameters, start)
+    method = method_of(settings, parameters, engine.federation.n_silos, start)
     finished = stage("learn", method)
     state, n_nodes = finished.state, engine.federation.pairs.n_nodes
     graphs = {silo.name: silo.memory["graph"] for silo in silos}
@@ -183,7 +184,7 @@ def setup_of(settings: StudySettings, engine: Engine) -> Setup:
     )
 
 
-def method_of(settings: StudySettings, parameters: Memory, start: Vector | None = None) -> Method:
+def method_of(settings: StudySettings, parameters: Memory, n_silos: int, start: Vector | None = None) -> Method:
     """The method with the model's parameters, as the set-up exchange found them."""
     alpha, beta, pooled = parameters["alpha"], parameters["beta"], parameters["start"]
     zeta, tol = settings.zeta_used, settings.tol
@@ -193,6 +194,19 @@ def method_of(settings: StudySettings, parameters: Memory, start: Vector | None 
             if parameters.get("alike"):  # silos that are alike share the pooled graph
                 return Pooled(alpha=alpha, beta=beta, pooled=pooled, zeta=zeta, tol=tol)
             return Independent(alpha=alpha, beta=beta, zeta=zeta, tol=tol)
+        if settings.weights == "equal":
+            return Attracted(
+                name="exact",
+                alpha=alpha,
+                beta=beta,
+                pull=parameters["rho"] / n_silos,
+                lam=parameters["lam"],
+                weight=1 / n_silos,
+                pooled=pooled if start is None else start,
+                zeta=zeta,
+                tol=tol,
+                max_rounds=most,
+            )
         return Consensus(
             alpha=alpha,
             beta=beta,
@@ -208,7 +222,16 @@ def method_of(settings: StudySettings, parameters: Memory, start: Vector | None 
     if not settings.by_gradient:
         strength = settings.pull_used * 4 * beta
         if settings.method == "mrmtl" and strength > 0:
-            return ExactMrmtl(alpha=alpha, beta=beta, pull=strength, pooled=pooled, zeta=zeta, tol=tol, max_rounds=most)
+            return Attracted(
+                name="mrmtl",
+                alpha=alpha,
+                beta=beta,
+                pull=strength,
+                pooled=pooled,
+                zeta=zeta,
+                tol=tol,
+                max_rounds=most,
+            )
         if settings.method == "ditto":
             return ExactDitto(alpha=alpha, beta=beta, pull=strength, pooled=pooled, zeta=zeta, tol=tol)
         return Independent(alpha=alpha, beta=beta, zeta=zeta, tol=tol)

@@ -38,7 +38,7 @@ class StudySettings:
     local_steps: int = 5  # K
     step: float | Literal["lipschitz"] | None = None  # η; None: 0.005/α
     momentum: float = 0.9  # ξ
-    weights: Literal["adaptive", "equal"] = "adaptive"  # Algorithm 1's γ
+    weights: Literal["adaptive", "equal"] = "adaptive"  # γ; "equal" is the paper's ablation
     fresh: bool = False
     gamma_cap: float | None = None
     epsilon: float = 1e-8  # ε_γ
@@ -96,7 +96,8 @@ class StudySettings:
             ("pull",): self.method in PULLED,
             ("rounds",): iterates,
             ("local_steps", "step", "momentum", "first_weight"): self.by_gradient,
-            ("weights", "fresh", "gamma_cap", "epsilon"): self.method == "algorithm1",
+            ("weights",): self.method in COUPLED,
+            ("fresh", "gamma_cap", "epsilon"): self.method == "algorithm1",
         }
         usual = {field.name: field.default for field in fields(self)}
         for names, used in uses.items():

@@ -114,6 +114,32 @@ def test_exact_mrmtl_is_the_optimum_that_an_independent_solver_finds(rng, pull):
     assert study.history[-1]["bound"] <= optimum * (1 + 1e-8)
 
 
+@pytest.mark.parametrize(("nu", "lam"), [(3.0, 0.3), (30.0, 0.1), (100.0, 1.0), (200.0, 2.0)])
+def test_the_exact_model_with_equal_weights_is_the_optimum_that_an_independent_solver_finds(rng, nu, lam):
+    costs = scaled_costs(rng)
+    study = studied(costs, "exact", weights="equal", nu=nu, lam=lam, tol=1e-9)
+    assert study.converged
+    assert set(study.contributions.values()) == {1 / 3}
+    incidence = degree_matrix(costs[0].size)
+    w, shared = [cp.Variable(cost.size, nonneg=True) for cost in costs], cp.Variable(costs[0].size, nonneg=True)
+    value = lam * cp.sum(shared) + sum(
+        cost @ x + 1.4 * cp.sum_squares(x) - cp.sum(cp.log(incidence @ x)) + nu * lam / 6 * cp.sum_squares(x - shared)
+        for cost, x in zip(costs, w, strict=True)
+    )
+    optimum = cp.Problem(cp.Minimize(value)).solve(solver=cp.CLARABEL)
+    assert study.objective == pytest.approx(optimum, rel=1e-6)
+    assert study.history[-1]["bound"] <= optimum * (1 + 1e-8)
+    np.testing.assert_allclose(study.consensus, shared.value, atol=1e-3)
+
+
+def test_algorithm_1_with_equal_weights_goes_to_that_optimum(rng):
+    costs, model = scaled_costs(rng), {"weights": "equal", "nu": 30.0, "lam": 0.1, "zeta": 0.5}
+    exact = studied(costs, "exact", tol=1e-10, **model)
+    iterated = studied(costs, "algorithm1", rounds=3000, **model)
+    assert exact.consensus.max() > 0.01
+    np.testing.assert_allclose(iterated.consensus, exact.consensus, atol=1e-5)
+
+
 def test_exact_ditto_pulls_each_silo_to_the_pooled_graph(rng):
     costs = scaled_costs(rng)
     pooled = studied(costs, "pooled").consensus

@@ -66,7 +66,7 @@ class ConsensusGraph(BaseEstimator):
     pull : float, optional
         Strength μ of FedProx, MRMTL and Ditto, in units of 4β; by default 1.
     weights : {"adaptive", "equal"}
-        Algorithm 1's contribution weights, or the paper's ablation.
+        Contribution weights that follow the data, or the paper's ablation, for "exact" and "algorithm1".
     fresh, gamma_cap
         Safe options of Algorithm 1: weights from the newest graphs, and a bound on them relative to their mean.
     epsilon, first_weight : float

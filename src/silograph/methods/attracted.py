@@ -1,0 +1,118 @@
+"""The optimum of silos that a square pulls to what they share: MRMTL, and the paper's model with equal weights.
+
+    minimise   Σ_i [g_i(w_i) + (s/2)‖w_i − u‖²] + λ 1ᵀu    over w_i ≥ 0 and u ≥ 0
+
+With λ = 0, u is the mean and this is MRMTL. With s = ρ/I it is what Algorithm 1 without adaptive weights minimises.
+
+Exact local solves and u = (mean − λ/(Is))₊ take turns, accelerated (mixing.py). The certificate comes from sums: the
+forces v_i = s(w_i − u), each moved by the same δ so that Σ v_i ≤ λ, are dual feasible, and as g_i is q-strongly convex
+
+    optimum ≥ Σ [g_i(w_i) + v_iᵀw_i] + δᵀΣ w_i − I‖δ‖²/(2q) − Σ‖v_i + δ‖²/(2s).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import ClassVar
+
+import numpy as np
+
+from silograph._types import Vector
+from silograph.federation.messages import NUMBER, NUMBER_NONNEGATIVE, PAIRS_NONNEGATIVE, Step, Task, Total
+from silograph.federation.silo import Memory, Silo
+from silograph.methods.bounds import missing_share, relative_gap
+from silograph.methods.method import Answer, Decision, Federation, Parts, distance, dot, of_graph
+from silograph.methods.mixing import coefficients
+from silograph.methods.pull import anchored, solved
+
+HISTORY = 10
+
+STEPS = MappingProxyType(
+    {
+        "learn": Step(
+            down={"u": PAIRS_NONNEGATIVE},
+            up={
+                "w": PAIRS_NONNEGATIVE,
+                "value": NUMBER,
+                "gap": NUMBER_NONNEGATIVE,
+                "square": NUMBER_NONNEGATIVE,  # ‖w − u‖²
+                "work": NUMBER,  # (w − u)ᵀw
+            },
+        )
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attracted:
+    """The optimum; `pooled` is the start."""
+
+    steps: ClassVar[Mapping[str, Step]] = STEPS
+
+    name: str
+    alpha: float
+    beta: float
+    pull: float  # s > 0
+    pooled: Vector
+    lam: float = 0.0
+    weight: float | None = None  # γ to report, where the model fixes it
+    zeta: float = 0.0
+    tol: float = 1e-6
+    max_rounds: int = 200
+
+    def local(self, silo: Silo, task: Task) -> Answer:
+        u = task.vector("u")
+        problem = silo.problem(alpha=self.alpha, beta=self.beta, zeta=self.zeta)
+        solution = solved(anchored(problem, u, self.pull), silo.memory.get("y"))
+        w = solution.w
+        silo.memory["y"] = solution.y
+        parts: Parts = {
+            "w": w,
+            "value": problem.value(w),
+            "gap": solution.gap,
+            "square": distance(w, u) ** 2,
+            "work": dot(w - u, w),
+        }
+        return Answer(parts=parts, singly=of_graph(silo, w, u, weight=self.weight))
+
+    def begin(self, federation: Federation) -> Decision:
+        state = {"u": self.pooled, "points": [], "residuals": [], "diverged": False, "bound": -np.inf}
+        return Decision(state=state, step="learn", parts={"u": self.pooled})
+
+    def merge(self, federation: Federation, state: Memory, total: Total) -> Decision:
+        n = total.n_silos
+        following = np.maximum(total.vector("w") / n - self.lam / (n * self.pull), 0.0)
+        objective, bound = self._objective(state["u"], following, total), self._bound(state["u"], following, total)
+        bound = max(bound, state["bound"])
+        gap = relative_gap(objective, bound, alpha=self.alpha, n_nodes=federation.pairs.n_nodes, n_silos=n)
+        state = state | {"objective": objective, "gap": gap, "converged": bool(gap <= self.tol), "bound": bound}
+        state["consensus"] = following
+        record = {"objective": objective, "bound": bound, "gap": gap}
+        if state["converged"] or total.header.round >= self.max_rounds:
+            return Decision(state=state, step=None, record=record)
+        points = [*state["points"], following][-HISTORY:]
+        residuals = [*state["residuals"], following - state["u"]][-HISTORY:]
+        mixing = coefficients(np.array([[dot(a, b) for a in residuals] for b in residuals]))
+        u = np.maximum(sum((a * x for a, x in zip(mixing, points, strict=True)), np.zeros_like(following)), 0.0)
+        state.update(u=u, points=points, residuals=residuals)
+        return Decision(state=state, step="learn", parts={"u": u}, record=record)
+
+    def _objective(self, u: Vector, following: Vector, total: Total) -> float:
+        """The objective of the silos' graphs, measured from the best place of u for them rather than from where it was."""
+        moved = following - u
+        spread = total.vector("w") - total.n_silos * u
+        square = total.number("square") - 2 * dot(moved, spread) + total.n_silos * dot(moved, moved)
+        return total.number("value") + 0.5 * self.pull * square + self.lam * float(following.sum())
+
+    def _bound(self, u: Vector, following: Vector, total: Total) -> float:
+        n, s = total.n_silos, self.pull
+        force = s * (total.vector("w") - n * u)
+        share = missing_share(force, following, lam=self.lam, n_sharing=n)
+        shift = n * dot(share, share)
+        # What a local solve is short of its optimum, a force taken from it may be short of by the pull over q more
+        short = (1 + s / (4 * self.beta)) * total.number("gap")
+        moved = s**2 * total.number("square") + 2 * dot(share, force) + shift
+        held = total.number("value") - short + s * total.number("work")
+        return held + dot(share, total.vector("w")) - shift / (8 * self.beta) - moved / (2 * s)
