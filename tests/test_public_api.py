@@ -9,6 +9,7 @@ def test_the_public_names_are_these_and_all_of_them_exist():
     assert silograph.__all__ == [
         "CheckpointError",
         "ConsensusGraph",
+        "DataError",
         "DegreeWarning",
         "Graph",
         "GraphError",

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from silograph.edges import Pairs
     from silograph.errors import (
         CheckpointError,
+        DataError,
         DegreeWarning,
         GraphError,
         MissingExtraError,
@@ -42,6 +43,7 @@ __version__ = "0.1.0"
 __all__ = [
     "CheckpointError",
     "ConsensusGraph",
+    "DataError",
     "DegreeWarning",
     "Graph",
     "GraphError",

@@ -5,6 +5,7 @@
     ├── PairsError        a list of allowed or forbidden pairs is wrong
     ├── ParameterError    an argument is out of its range, or two contradict each other
     ├── GraphError        a graph file or its parts do not fit together
+    ├── DataError         a published data set is not there, or not as published
     ├── SilosError        silos that do not fit together
     ├── ProtocolError     a message between silo and coordinator is wrong
     ├── CheckpointError   a stopped run cannot be taken up again
@@ -34,6 +35,10 @@ class ParameterError(SilographError, ValueError):
 
 class GraphError(SilographError, ValueError):
     """A graph file is malformed, or its parts do not fit together."""
+
+
+class DataError(SilographError, ValueError):
+    """A published data set is not where it was looked for, or not as it was published."""
 
 
 class SilosError(SilographError, ValueError):
