@@ -77,6 +77,8 @@ def cvxpy_optimum(local: LocalProblem) -> float:
     """The optimal value by an independent solver."""
     import cvxpy as cp
 
+    from judge import minimum
+
     incidence = np.zeros((local.n_nodes, local.pairs.size))
     index = np.arange(local.pairs.size)
     incidence[local.pairs.rows, index] = 1
@@ -84,4 +86,4 @@ def cvxpy_optimum(local: LocalProblem) -> float:
     w = cp.Variable(local.pairs.size, nonneg=True)
     objective = local.cost @ w + 0.5 * cp.sum(cp.multiply(local.quadratic, cp.square(w)))
     objective -= local.alpha * cp.sum(cp.log(incidence @ w + local.zeta))
-    return float(cp.Problem(cp.Minimize(objective)).solve(solver=cp.CLARABEL))
+    return minimum(objective)

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -15,6 +17,17 @@ def dual(local: LocalProblem, y: np.ndarray) -> float:
     slack = np.maximum(y[local.pairs.rows] + y[local.pairs.cols] - local.cost, 0)
     constant = local.alpha * local.n_nodes * (1 - np.log(local.alpha))
     return -(slack**2).sum() / (2 * local.quadratic) + local.alpha * np.log(y).sum() - local.zeta * y.sum() + constant
+
+
+@given(n=st.integers(2, 12), seed=seeds, listed=st.booleans(), own=st.booleans())
+def test_the_value_is_the_printed_sum(n, seed, listed, own):
+    local, rng = random_problem(n, seed, listed)
+    if own:  # a quadratic term for each pair
+        local = replace(local, quadratic=rng.uniform(0.5, 2, size=local.pairs.size))
+    w = rng.uniform(0.5, 1.5, size=local.pairs.size)
+    logs = np.log(local.pairs.degrees(w) + local.zeta)
+    terms = np.concatenate([local.cost * w, local.quadratic * w**2 / 2, -local.alpha * logs])
+    assert local.value(w) == pytest.approx(terms.sum(), rel=1e-12, abs=1e-12 * np.abs(terms).sum())
 
 
 @given(n=st.integers(2, 12), seed=seeds)

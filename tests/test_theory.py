@@ -63,14 +63,16 @@ def joint_optimum(costs, *, alpha, beta, nu, lam, zeta):
     """The joint problem's optimal value, local graphs and consensus, by an independent solver."""
     import cvxpy as cp
 
+    from judge import minimum
+
     incidence = degree_matrix(costs[0].size)
     w, u = [cp.Variable(costs[0].size, nonneg=True) for _ in costs], cp.Variable(costs[0].size, nonneg=True)
     total = lam * cp.sum(u)
     for cost, x in zip(costs, w, strict=True):
         total += cost @ x + 2 * beta * cp.sum_squares(x) - alpha * cp.sum(cp.log(incidence @ x + zeta))
         total += lam * nu * cp.norm(x - u)
-    value = cp.Problem(cp.Minimize(total)).solve(solver=cp.CLARABEL)
-    return float(value), [np.maximum(x.value, 0) for x in w], np.maximum(u.value, 0)
+    value = minimum(total)
+    return value, [np.maximum(x.value, 0) for x in w], np.maximum(u.value, 0)
 
 
 # Proposition 1: curvature

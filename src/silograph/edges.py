@@ -18,6 +18,8 @@ from silograph._kernel import kernel
 from silograph._types import IntVector, Vector
 from silograph.errors import PairsError
 
+NO_PAIRS = np.empty(0, np.int32)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pairs:
@@ -89,22 +91,23 @@ class Pairs:
         # The last node starts no pair, yet its (empty) start equals the number of pairs
         return rows.astype(np.int32), (index - starts[rows] + rows + 1).astype(np.int32)
 
+    @property
+    def index(self) -> tuple[bool, IntVector, IntVector]:
+        """The pairs as compiled loops take them: whether they are all, and if not, their rows and cols."""
+        if self.listed_rows is None or self.listed_cols is None:
+            return True, NO_PAIRS, NO_PAIRS
+        return False, self.listed_rows, self.listed_cols
+
     def degrees(self, w: Vector) -> Vector:
         """S w: for each node, the sum of the weights at it."""
-        out = np.zeros(self.n_nodes)
-        if self.listed_rows is None or self.listed_cols is None:
-            _degrees_all(w, out)
-        else:
-            _degrees_listed(self.listed_rows, self.listed_cols, w, out)
+        out = np.empty(self.n_nodes)
+        fill_degrees(*self.index, w, out)
         return out
 
     def sums(self, y: Vector) -> Vector:
         """Sᵀ y: for each pair, the sum of its two nodes' values."""
         out = np.empty(self.size)
-        if self.listed_rows is None or self.listed_cols is None:
-            _sums_all(y, out)
-        else:
-            np.add(y[self.listed_rows], y[self.listed_cols], out=out)
+        fill_sums(*self.index, y, out)
         return out
 
     def differences(self, x: Vector) -> Vector:
@@ -264,7 +267,14 @@ def _shortened(names: Sequence[str], most: int = 5) -> str:
 
 
 @kernel
-def _degrees_all(w: Vector, out: Vector) -> None:
+def fill_degrees(all_pairs: bool, rows: IntVector, cols: IntVector, w: Vector, out: Vector) -> None:
+    """Fill `out` with S w."""
+    out[:] = 0.0
+    if not all_pairs:
+        for e in range(rows.size):
+            out[rows[e]] += w[e]
+            out[cols[e]] += w[e]
+        return
     n = out.size
     start = 0
     for i in range(n):
@@ -278,14 +288,12 @@ def _degrees_all(w: Vector, out: Vector) -> None:
 
 
 @kernel
-def _degrees_listed(rows: IntVector, cols: IntVector, w: Vector, out: Vector) -> None:
-    for e in range(rows.size):
-        out[rows[e]] += w[e]
-        out[cols[e]] += w[e]
-
-
-@kernel
-def _sums_all(y: Vector, out: Vector) -> None:
+def fill_sums(all_pairs: bool, rows: IntVector, cols: IntVector, y: Vector, out: Vector) -> None:
+    """Fill `out` with Sᵀ y."""
+    if not all_pairs:
+        for e in range(rows.size):
+            out[e] = y[rows[e]] + y[cols[e]]
+        return
     n = y.size
     start = 0
     for i in range(n):

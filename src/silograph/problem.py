@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from silograph._kernel import kernel
-from silograph._types import Vector
-from silograph.edges import Pairs
+from silograph._types import IntVector, Vector
+from silograph.edges import Pairs, fill_degrees
 from silograph.errors import PairsError, ParameterError
 
 SERIES = 1e-3  # how near to 1 a ratio must be for its logarithm to be taken as a series
@@ -46,6 +46,9 @@ class LocalProblem:
             )
         if self.zeta == 0 and self.pairs.isolated().size:
             raise PairsError("pairs: every node needs a pair when zeta is 0. Allow it one, or set zeta > 0.")
+        for name in ("quadratic", "alpha", "zeta"):  # a whole number would have every loop compiled once more
+            if not isinstance(getattr(self, name), np.ndarray):
+                object.__setattr__(self, name, float(getattr(self, name)))
 
     @property
     def n_nodes(self) -> int:
@@ -54,15 +57,12 @@ class LocalProblem:
 
     def value(self, w: Vector) -> float:
         """The primal objective; infinite where a degree plus ζ is not positive."""
-        degrees = self.pairs.degrees(w) + self.zeta
-        if degrees.min() <= 0:
-            return np.inf
+        linear, square, logs = _terms(*self.pairs.index, self.cost, w, self.zeta, self.n_nodes)
         if isinstance(self.quadratic, np.ndarray):
-            smooth = _linear_and_square(self.cost, w)[0] + 0.5 * _linear_and_square(self.quadratic * w, w)[0]
+            weighted = _product(self.quadratic * w, w)
         else:
-            linear, square = _linear_and_square(self.cost, w)
-            smooth = linear + 0.5 * self.quadratic * square
-        return float(smooth - self.alpha * np.log(degrees).sum())
+            weighted = self.quadratic * square
+        return linear + 0.5 * weighted - self.alpha * logs
 
     def gradient(self, w: Vector) -> Vector:
         """The gradient of the primal objective in w."""
@@ -152,11 +152,30 @@ def _check_positive(name: str, value: float) -> None:
         raise ParameterError(f"{name}: expected a finite number > 0, got {value}.")
 
 
+# Products are loops: BLAS would call its threads, and wait for a busy core longer than these take.
+
+
 @kernel
-def _linear_and_square(cost: Vector, w: Vector) -> tuple[float, float]:
-    """The products cᵀw and wᵀw; BLAS would call its threads, and wait for a busy core longer than this takes."""
-    linear = square = 0.0
+def _terms(
+    all_pairs: bool, rows: IntVector, cols: IntVector, cost: Vector, w: Vector, zeta: float, n_nodes: int
+) -> tuple[float, float, float]:
+    """cᵀw, wᵀw and Σ log(Sw + ζ), which is −∞ where one of these is not positive."""
+    linear = square = logs = 0.0
     for e in range(w.size):
         linear += cost[e] * w[e]
         square += w[e] * w[e]
-    return linear, square
+    degrees = np.empty(n_nodes)
+    fill_degrees(all_pairs, rows, cols, w, degrees)
+    for v in range(n_nodes):
+        if degrees[v] + zeta <= 0.0:
+            return linear, square, -np.inf
+        logs += np.log(degrees[v] + zeta)
+    return linear, square, logs
+
+
+@kernel
+def _product(a: Vector, b: Vector) -> float:
+    total = 0.0
+    for e in range(a.size):
+        total += a[e] * b[e]
+    return total

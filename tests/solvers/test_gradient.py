@@ -1,7 +1,11 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from problems import costs, problem
+from problems import costs, problem, random_problem
 from silograph.solvers import exact, gradient
 
 
@@ -20,6 +24,37 @@ def test_with_a_step_it_follows_the_printed_equations(rng):
         local, start=np.full(local.pairs.size, 0.1), step=step, momentum=momentum, max_iter=50, tol=1e-30
     )
     np.testing.assert_allclose(ours.w, w, atol=1e-13)
+
+
+@given(n=st.integers(2, 12), seed=st.integers(0, 2**32 - 1), listed=st.booleans(), own=st.booleans())
+def test_several_steps_are_the_printed_equations_one_after_another(n, seed, listed, own):
+    local, rng = random_problem(n, seed, listed)
+    if own:  # a quadratic term for each pair
+        local = replace(local, quadratic=rng.uniform(0.5, 2, size=local.pairs.size) * local.quadratic)
+    start, before, anchor = rng.uniform(size=(3, local.pairs.size))
+    given_points = start.copy(), before.copy(), anchor.copy()
+    step = 0.1 / (np.max(local.quadratic) + 2 * local.alpha * n / local.zeta**2 + 3)
+    got = gradient.advanced(local, start, before, n_steps=4, step=step, momentum=0.5, anchor=anchor, pull=3)
+    w = start
+    for _ in range(4):
+        ahead = w + 0.5 * (w - before)
+        w, before = np.maximum(ahead - step * (local.gradient(ahead) + 3 * (ahead - anchor)), 0), w
+    np.testing.assert_allclose(got, (w, before), rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal((start, given_points[1], anchor), given_points)
+
+
+def test_no_anchor_is_no_pull(rng):
+    local = problem(costs("smooth", rng, 50, 12), zeta=0.5)
+    w, before, anchor = rng.uniform(size=(3, local.pairs.size))
+    free = gradient.advanced(local, w, before, n_steps=3, step=0.01, momentum=0.9)
+    idle = gradient.advanced(local, w, before, n_steps=3, step=0.01, momentum=0.9, anchor=anchor, pull=0.0)
+    np.testing.assert_array_equal(free, idle)
+
+
+def test_what_is_no_number_stays_none(rng):
+    local = problem(costs("smooth", rng, 50, 5), zeta=0.5)
+    w = np.full(local.pairs.size, np.nan)
+    assert np.isnan(gradient.iterate(local, w, w, step=0.01, momentum=0.9)).all()
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])

@@ -16,7 +16,7 @@ import struct
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import isfinite
+from math import isfinite, isnan
 from typing import Any, Literal
 
 import numpy as np
@@ -31,6 +31,7 @@ CHECKSUM = struct.Struct("<I")
 MAGIC = b"SLGR"
 LARGEST = 2**31  # numbers in one message: 16 GB, far beyond any graph this library learns
 LONGEST_LIST = 1000
+FLOAT64 = np.dtype(np.float64)
 REPORTABLE = {"samples", "edges", "distance", "contribution"}  # what a silo may tell of itself, if it is allowed to
 NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 
@@ -123,13 +124,14 @@ def add_up(updates: Sequence[Update]) -> Total:
     if not updates:
         raise ProtocolError("No silo answered. At least one update is needed.")
     first = updates[0]
+    form = _form(first)
     for update in updates[1:]:
         if update.header != first.header:
             raise ProtocolError(f"{update.silo}: expected an answer to {first.header}, got one to {update.header}.")
-        if not _like(update, first):
+        if _form(update) != form:
             raise ProtocolError(
                 f"{update.silo}, round {first.header.round}: expected parts like those of {first.silo}, "
-                f"{_form(first)}, got {_form(update)}. Do all silos have the same pairs and run one version?"
+                f"{form}, got {_form(update)}. Do all silos have the same pairs and run one version?"
             )
     names = [update.silo for update in updates]
     if len(set(names)) != len(names):
@@ -139,16 +141,8 @@ def add_up(updates: Sequence[Update]) -> Total:
     return Total(header=first.header, n_silos=len(updates), parts=parts, reported=reported)
 
 
-def _like(update: Update, other: Update) -> bool:
-    mine, theirs = update._parts, other._parts
-    return mine.keys() == theirs.keys() and all(
-        (type(part) is float and type(theirs[name]) is float) or np.shape(part) == np.shape(theirs[name])
-        for name, part in mine.items()
-    )
-
-
 def _form(update: Update) -> dict[str, tuple[int, ...]]:
-    return {name: np.shape(value) for name, value in sorted(update._parts.items())}
+    return {name: () if type(part) is float else np.shape(part) for name, part in sorted(update._parts.items())}
 
 
 def _ordered_sum(terms: Sequence[Vector | float]) -> Vector | float:
@@ -166,13 +160,18 @@ def check_parts(
     parts: Mapping[str, Vector | float], fields: Mapping[str, Field], *, n_pairs: int, header: Header, source: str
 ) -> None:
     """Raise unless `parts` are just what `fields` say: names, shapes, float64, finite, signs."""
-    where = f"{source}, round {header.round} ({header.method}, {header.step})"
-    if set(parts) != set(fields):
-        raise ProtocolError(f"{where}: expected {sorted(fields)}, got {sorted(parts)}. Do both sides run one version?")
+    if parts.keys() != fields.keys():
+        raise ProtocolError(
+            f"{_place(source, header)}: expected {sorted(fields)}, got {sorted(parts)}. Do both sides run one version?"
+        )
     for name, expected in fields.items():
         complaint = _complaint(parts[name], expected, n_pairs)
         if complaint is not None:
-            raise ProtocolError(f"{where}, {name}: {complaint}")
+            raise ProtocolError(f"{_place(source, header)}, {name}: {complaint}")
+
+
+def _place(source: str, header: Header) -> str:
+    return f"{source}, round {header.round} ({header.method}, {header.step})"
 
 
 def _complaint(part: Vector | float, expected: Field, n_pairs: int) -> str | None:
@@ -181,14 +180,14 @@ def _complaint(part: Vector | float, expected: Field, n_pairs: int) -> str | Non
     if quick and isfinite(part) and not (expected.nonnegative and part < 0):
         return None
     values = np.asarray(part)
-    if values.dtype != np.float64:
+    if values.dtype != FLOAT64:
         return f"expected float64, got {values.dtype}."
     if expected.kind == "list" and not (values.ndim == 1 and values.size <= LONGEST_LIST):
         return f"expected at most {LONGEST_LIST} numbers, got shape {values.shape}."
     if expected.kind != "list" and values.shape != ((n_pairs,) if expected.kind == "pairs" else ()):
         return f"expected shape {(n_pairs,) if expected.kind == 'pairs' else ()}, got {values.shape}."
     least = _least(values.ravel())
-    if np.isnan(least):
+    if isnan(least):
         return "expected finite numbers, got NaN or infinity."
     if expected.nonnegative and least < 0:
         return f"expected numbers ≥ 0, got {least:g}."
@@ -211,7 +210,7 @@ def check_update(update: Update, task: Header, fields: Mapping[str, Field], *, n
     if update.header != task:
         raise ProtocolError(f"{update.silo}: expected an answer to {task}, got one to {update.header}.")
     check_parts(update._parts, fields, n_pairs=n_pairs, header=task, source=update.silo)
-    unknown = set(update.reported) - REPORTABLE
+    unknown = update.reported.keys() - REPORTABLE
     if unknown:
         raise ProtocolError(
             f"{update.silo}, round {task.round}: tells {sorted(unknown)} of itself, which no method does."

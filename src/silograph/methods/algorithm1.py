@@ -46,8 +46,9 @@ from silograph.federation.silo import Memory, Silo
 from silograph.methods.bounds import DUAL_FIELDS, dual_bound, dual_parts, missing_share, relative_gap, within
 from silograph.methods.method import Answer, Decision, Federation, distance, of_graph
 from silograph.methods.pull import resting_force
-from silograph.methods.steps import FIRST_WEIGHT, advanced, is_sound, steps_of
+from silograph.methods.steps import FIRST_WEIGHT, is_sound, steps_of
 from silograph.problem import LocalProblem
+from silograph.solvers.gradient import advanced
 from silograph.theory import lipschitz_constant
 
 STEPS = MappingProxyType(
@@ -104,8 +105,9 @@ class Algorithm1:
             return self._closed(problem, w_con, silo)
         if "w" not in memory:  # line 1
             memory.update(w=w_con, w_before=w_con)
-        gamma = self._gamma(memory["w"], w_con, task.number("gamma_mean"), first=task.header.round == 1)  # line 5
-        objective = problem.value(memory["w"]) + self.rho * distance(memory["w"], w_con)
+        far = distance(memory["w"], w_con)
+        gamma = self._gamma(far, task.number("gamma_mean"), first=task.header.round == 1)  # line 5
+        objective = problem.value(memory["w"]) + self.rho * far
         w, w_before = advanced(  # lines 6 to 9
             problem,
             memory["w"],
@@ -120,14 +122,14 @@ class Algorithm1:
         if not diverged:
             memory.update(w=w, w_before=w_before, gamma=gamma)
         if self.fresh and not self.equal:
-            gamma = self._gamma(memory["w"], w_con, task.number("gamma_mean"), first=False)
+            gamma = self._gamma(distance(memory["w"], w_con), task.number("gamma_mean"), first=False)
         parts = {"objective": objective, "weighted": gamma * memory["w"], "gamma": gamma, "diverged": float(diverged)}
         return Answer(parts=parts)  # line 10
 
-    def _gamma(self, w: Vector, w_con: Vector, gamma_mean: float, *, first: bool) -> float:
+    def _gamma(self, far: float, gamma_mean: float, *, first: bool) -> float:
         if first or self.equal:
             return gamma_mean  # 1/I
-        gamma = 1 / (distance(w, w_con) + self.epsilon)  # (5-new)
+        gamma = 1 / (far + self.epsilon)  # (5-new)
         return gamma if self.cap is None else min(gamma, self.cap * gamma_mean)
 
     def _step(self, pull: float, n_nodes: int) -> float:

@@ -21,8 +21,9 @@ from silograph._types import Vector
 from silograph.federation.messages import NUMBER, NUMBER_NONNEGATIVE, PAIRS_NONNEGATIVE, Step, Task, Total
 from silograph.federation.silo import Memory, Silo
 from silograph.methods.method import Answer, Decision, Federation, distance, dot, of_graph
-from silograph.methods.steps import FIRST_WEIGHT, advanced, is_sound, steps_of
+from silograph.methods.steps import FIRST_WEIGHT, is_sound, steps_of
 from silograph.problem import LocalProblem
+from silograph.solvers.gradient import advanced
 
 SETTLED = 1e-6  # relative change of the mean in one round at which it counts as converged
 

@@ -21,7 +21,6 @@ from silograph.methods.balance import MOST_STEPS
 from silograph.methods.method import dot
 from silograph.methods.pull import solved
 from silograph.problem import LocalProblem
-from silograph.solvers.dual import index_of
 from silograph.solvers.newton import minimise
 
 BOUND_TOL, LOOSE = 1e-12, 1e-9  # relative gap of the solve behind a bound, asked for and accepted
@@ -56,7 +55,7 @@ def dual_parts(problem: LocalProblem, force: Vector, *, rho: float, start: Vecto
         return {"bound": 0.0, "boundless": 1.0}, start
     # Any multipliers make a bound: that they are near the best ones is all that is asked of the solver
     y, primal, gap, _ = minimise(
-        *index_of(problem.pairs),
+        *problem.pairs.index,
         problem.cost + feasible,
         1 / problem.quadratic,
         problem.alpha,

@@ -16,7 +16,8 @@ from silograph.federation.messages import NUMBER, NUMBER_NONNEGATIVE, PAIRS_NONN
 from silograph.federation.silo import Memory, Silo
 from silograph.methods.bounds import joint_scale
 from silograph.methods.method import Answer, Decision, Federation, of_graph
-from silograph.methods.steps import FIRST_WEIGHT, advanced, is_sound, steps_of
+from silograph.methods.steps import FIRST_WEIGHT, is_sound, steps_of
+from silograph.solvers.gradient import advanced
 from silograph.solvers.settled import settled
 
 STEPS = MappingProxyType(

@@ -29,7 +29,6 @@ from silograph.methods.balance import (
 from silograph.methods.method import dot
 from silograph.problem import LocalProblem
 from silograph.solvers import exact, newton
-from silograph.solvers.dual import index_of
 from silograph.solvers.solution import Solution
 
 
@@ -94,7 +93,7 @@ def pulled(
     first = newton.default_start(problem) if start is None else start
     assert not isinstance(problem.quadratic, np.ndarray)
     status, at, w, force, y, n_solves = balanced(
-        *index_of(problem.pairs),
+        *problem.pairs.index,
         problem.cost,
         problem.quadratic,
         problem.alpha,

@@ -2,8 +2,8 @@
 
 They take 1/q, one number for all pairs or one per pair (per_pair.py).
 
-Each takes the pairs as `all_pairs, rows, cols`, the arrays being empty when all pairs are meant. Loops over all pairs
-take one slice per row of the upper triangle: with plain indices the compiler finds no vectors.
+Each takes the pairs as `all_pairs, rows, cols` (`Pairs.index`), the arrays being empty when all pairs are meant. Loops
+over all pairs take one slice per row of the upper triangle: with plain indices the compiler finds no vectors.
 """
 
 from __future__ import annotations
@@ -12,31 +12,22 @@ import numpy as np
 
 from silograph._kernel import kernel
 from silograph._types import IntVector, Vector
-from silograph.edges import Pairs
 from silograph.problem import LocalProblem
 from silograph.solvers.per_pair import at, inside, outside, part, put, room
 
 BLOCK = 64  # pairs looked at together
-NO_PAIRS = np.empty(0, np.int32)
-
-
-def index_of(pairs: Pairs) -> tuple[bool, IntVector, IntVector]:
-    """The pairs as the kernels take them."""
-    if pairs.listed_rows is None or pairs.listed_cols is None:
-        return True, NO_PAIRS, NO_PAIRS
-    return False, pairs.listed_rows, pairs.listed_cols
 
 
 def gap_at(problem: LocalProblem, y: Vector) -> float:
     """The duality gap at w(y), with a bound on its rounding."""
     degrees = np.empty(problem.n_nodes)
-    weight_sums(*index_of(problem.pairs), problem.cost, 1 / problem.quadratic, y, degrees)
+    weight_sums(*problem.pairs.index, problem.cost, 1 / problem.quadratic, y, degrees)
     return problem.node_gap(degrees, y) + problem.rounding(y)
 
 
 def active_pairs(problem: LocalProblem, y: Vector) -> tuple[IntVector, IntVector]:
     """The pairs (rows, cols) with y_i + y_j > c_e: the edges of w(y)."""
-    index, inverse = index_of(problem.pairs), 1 / problem.quadratic
+    index, inverse = problem.pairs.index, 1 / problem.quadratic
     _, n_active = weight_sums(*index, problem.cost, inverse, y, np.empty(problem.n_nodes))
     left, right, _ = list_active(*index, problem.cost, inverse, y, n_active)
     return left, right
@@ -45,7 +36,7 @@ def active_pairs(problem: LocalProblem, y: Vector) -> tuple[IntVector, IntVector
 def weights_at(problem: LocalProblem, y: Vector) -> Vector:
     """w(y), in one pass."""
     w = np.empty(problem.pairs.size)
-    fill_weights(*index_of(problem.pairs), problem.cost, y, 1 / problem.quadratic, w)
+    fill_weights(*problem.pairs.index, problem.cost, y, 1 / problem.quadratic, w)
     return w
 
 

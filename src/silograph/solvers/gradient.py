@@ -14,8 +14,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from silograph._types import Vector
+from silograph._kernel import kernel
+from silograph._types import IntVector, Vector
+from silograph.edges import fill_degrees, fill_sums
 from silograph.problem import LocalProblem
+from silograph.solvers.per_pair import at
 from silograph.solvers.solution import Solution, certified
 
 CHECK_EVERY = 10  # iterations between two looks at the gap, which costs as much as one of them
@@ -56,23 +59,77 @@ def solve(
     return replace(best, n_iter=n_iter)
 
 
-def iterate(
+def iterate(problem: LocalProblem, w: Vector, before: Vector, *, step: float, momentum: float) -> Vector:
+    """One iteration, equations (2-0) to (2-2), as printed."""
+    return advanced(problem, w, before, n_steps=1, step=step, momentum=momentum)[0]
+
+
+def advanced(
     problem: LocalProblem,
     w: Vector,
     before: Vector,
     *,
+    n_steps: int,
     step: float,
     momentum: float,
     anchor: Vector | None = None,
     pull: float = 0.0,
-) -> Vector:
-    """One iteration, equations (2-0) to (2-2), as printed; with an anchor, `pull` is the paper's ργ and it is w_con."""
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # a step too long shows in the answer
-        extrapolated = w + momentum * (w - before)
-        slope = problem.gradient(extrapolated)
-        if anchor is not None:
-            slope = slope + pull * (extrapolated - anchor)
-        return np.maximum(extrapolated - step * slope, 0.0)
+) -> tuple[Vector, Vector]:
+    """(w, w_before) after `n_steps` iterations; with an anchor, `pull` is the paper's ργ and it is w_con.
+
+    A step too long shows in the answer: weights beyond all bounds, infinite or NaN.
+    """
+    after, before = w.copy(), before.copy()
+    _advance(
+        *problem.pairs.index,
+        problem.cost,
+        problem.quadratic,
+        problem.alpha,
+        problem.zeta,
+        problem.n_nodes,
+        w if anchor is None else anchor,
+        0.0 if anchor is None else float(pull),
+        float(step),
+        float(momentum),
+        n_steps,
+        after,
+        before,
+    )
+    return after, before
+
+
+@kernel
+def _advance(
+    all_pairs: bool,
+    rows: IntVector,
+    cols: IntVector,
+    cost: Vector,
+    quadratic: float | Vector,
+    alpha: float,
+    zeta: float,
+    n_nodes: int,
+    anchor: Vector,
+    pull: float,
+    step: float,
+    momentum: float,
+    n_steps: int,
+    w: Vector,
+    before: Vector,
+) -> None:
+    """Bring `w` and `before` forward, in place."""
+    ahead, sums, y = np.empty(w.size), np.empty(w.size), np.empty(n_nodes)
+    for _ in range(n_steps):
+        for e in range(w.size):
+            ahead[e] = w[e] + momentum * (w[e] - before[e])
+        fill_degrees(all_pairs, rows, cols, ahead, y)
+        for v in range(n_nodes):
+            y[v] = alpha / (y[v] + zeta)
+        fill_sums(all_pairs, rows, cols, y, sums)
+        for e in range(w.size):
+            slope = cost[e] + at(quadratic, e) * ahead[e] - sums[e] + pull * (ahead[e] - anchor[e])
+            following = ahead[e] - step * slope
+            before[e] = w[e]
+            w[e] = 0.0 if following <= 0.0 else following  # NaN stays, which max would hide
 
 
 def uniform_start(problem: LocalProblem) -> Vector:

@@ -17,7 +17,7 @@ from silograph._kernel import kernel
 from silograph._types import IntVector, Vector
 from silograph.nearest import cheapest_cost, cheapest_pair
 from silograph.problem import SERIES, LocalProblem
-from silograph.solvers.dual import index_of, list_active, weight_sums, weights_at
+from silograph.solvers.dual import list_active, weight_sums, weights_at
 from silograph.solvers.per_pair import at
 from silograph.solvers.solution import Solution, certified
 
@@ -37,7 +37,7 @@ def solve(problem: LocalProblem, *, start: Vector | None = None, tol: float = 1e
 
     `start` are the multipliers of a similar problem (a warm start); they are not altered.
     """
-    index = index_of(problem.pairs)
+    index = problem.pairs.index
     y = default_start(problem) if start is None else start.copy()
     y, primal, gap, n_iter = minimise(
         *index, problem.cost, 1 / problem.quadratic, problem.alpha, problem.zeta, y, tol, max_iter
