@@ -100,7 +100,7 @@ class Attracted:
         return Decision(state=state, step="learn", parts={"u": u}, record=record)
 
     def _objective(self, u: Vector, following: Vector, total: Total) -> float:
-        """The objective of the silos' graphs, measured from the best place of u for them rather than from where it was."""
+        """The objective of the silos' graphs, u being where it is best for them rather than where it was."""
         moved = following - u
         spread = total.vector("w") - total.n_silos * u
         square = total.number("square") - 2 * dot(moved, spread) + total.n_silos * dot(moved, moved)

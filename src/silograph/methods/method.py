@@ -91,7 +91,7 @@ def of_graph(silo: Silo, w: Vector, consensus: Vector, *, weight: float | None =
 
 def distance(a: Vector, b: Vector) -> float:
     """‖a − b‖."""
-    return float(np.sqrt(_squared_distance(a, b)))
+    return float(np.sqrt(squared_distance(a, b)))
 
 
 @kernel
@@ -104,7 +104,8 @@ def dot(a: Vector, b: Vector) -> float:
 
 
 @kernel
-def _squared_distance(a: Vector, b: Vector) -> float:
+def squared_distance(a: Vector, b: Vector) -> float:
+    """‖a − b‖²."""
     total = 0.0
     for e in range(a.size):
         total += (a[e] - b[e]) ** 2

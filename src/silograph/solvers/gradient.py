@@ -80,7 +80,7 @@ def advanced(
     A step too long shows in the answer: weights beyond all bounds, infinite or NaN.
     """
     after, before = w.copy(), before.copy()
-    _advance(
+    advance(
         *problem.pairs.index,
         problem.cost,
         problem.quadratic,
@@ -99,7 +99,7 @@ def advanced(
 
 
 @kernel
-def _advance(
+def advance(
     all_pairs: bool,
     rows: IntVector,
     cols: IntVector,
