@@ -3,13 +3,16 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-slow test-lowest lint format bench bench-quick docs clean clean-cache
+.PHONY: help demo paper test test-slow test-lowest lint format bench bench-quick docs clean clean-cache
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 demo: $(VENV)/demo.stamp  ## Learn from five silos by seven methods, compare and draw; writes demo/
 	$(BIN)/python examples/silos.py demo
+
+paper: $(VENV)/paper.stamp  ## Check the paper: every table and figure at full size, in ten minutes; writes docs/paper/
+	$(BIN)/silograph reproduce all --out docs/paper
 
 test: lint $(VENV)/test.stamp  ## Run all checks: style, types, layers, tests, examples in the docs
 	$(BIN)/python -m pytest

@@ -22,6 +22,7 @@ from matplotlib.lines import Line2D
 from sklearn.exceptions import ConvergenceWarning
 
 from silograph import ConsensusGraph, Graph, read_graph
+from silograph.datasets import make_silos
 from silograph.metrics import average_precision
 
 NODES, SAMPLES, SHARED = 20, (20, 40, 60, 80, 100), 0.7
@@ -34,7 +35,10 @@ RED, BLUE, GREY = "#b2182b", "#2166ac", "#bbbbbb"
 
 def main(folder: Path) -> None:
     """Make the silos, learn from them, compare and draw."""
-    place, common, truths, signals = make_silos(np.random.default_rng(7))
+    drawn = make_silos(n_samples=SAMPLES, shared=SHARED, seed=7)
+    signals = dict(zip(NAMES, drawn.signals.values(), strict=True))
+    truths = {name: graph.adjacency() for name, graph in zip(NAMES, drawn.graphs.values(), strict=True)}
+    place, common = drawn.places, drawn.consensus.adjacency()
     data = folder / "signals"
     files = write_signals(data, signals)
     command = [sys.executable, "-m", "silograph", "learn", *map(str, files), "--degree", str(DEGREE)]
@@ -44,41 +48,6 @@ def main(folder: Path) -> None:
     print(table(models, truths, common))
     draw(folder, place, common, truths, models)
     print(f"Look at {folder / 'silos.png'}")
-
-
-def make_silos(
-    rng: np.random.Generator,
-) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """Places of the nodes, the common graph, each silo's graph (adjacency matrices) and its signals."""
-    place = rng.uniform(size=(NODES, 2))
-    square = ((place[:, None] - place) ** 2).sum(axis=2)
-    rows, cols = np.triu_indices(NODES, 1)
-    weights = np.exp(-square / (2 * 0.5**2))[rows, cols]
-    weights[weights < 0.7] = 0
-    edges = rng.permutation(np.flatnonzero(weights))
-    kept = edges[: round(SHARED * edges.size)]
-    free = np.setdiff1d(np.arange(weights.size), kept)
-    common = np.zeros(weights.size)
-    common[kept] = weights[kept]
-    truths, signals = {}, {}
-    for name, n_samples in zip(NAMES, SAMPLES, strict=True):
-        own = common.copy()
-        own[rng.choice(free, edges.size - kept.size, replace=False)] = weights[edges[kept.size :]]
-        truths[name] = square_of(own)
-        laplacian = np.diag(truths[name].sum(axis=1)) - truths[name]
-        laplacian *= NODES / np.trace(laplacian)
-        values, vectors = np.linalg.eigh(laplacian)
-        root = vectors * np.where(values > 1e-9, 1 / np.sqrt(np.maximum(values, 1e-9)), 0)
-        signals[name] = rng.normal(size=(n_samples, NODES)) @ root.T + 0.1 * rng.normal(size=(n_samples, NODES))
-    return place, square_of(common), truths, signals
-
-
-def square_of(weights: np.ndarray) -> np.ndarray:
-    """The adjacency matrix of weights, one per pair."""
-    rows, cols = np.triu_indices(NODES, 1)
-    out = np.zeros((NODES, NODES))
-    out[rows, cols] = out[cols, rows] = weights
-    return out
 
 
 def write_signals(folder: Path, signals: dict[str, np.ndarray]) -> list[Path]:

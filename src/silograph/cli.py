@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from silograph.cli_tables import TableOptions
 
 BAD_INPUT, WRONG_USAGE = 1, 2
+PIPE_WIDTH = 160  # of what is printed to a file or another program
 NOT_CONVERGED = 3  # exit code: the graph was learned and written, but not to the tolerance asked for
 
 app = typer.Typer(
@@ -309,6 +310,89 @@ def learn(
     _guarded(work, resumable=resume or (out if signals and len(signals) > 1 else None))
 
 
+REPRODUCE_HELP = """Check the paper: run its tables and figures, and set our numbers beside the printed ones.
+
+Every method is tuned on its own grid, over many random draws. What is finished is kept in the folder of results, so
+that a run that was stopped goes on where it was. Tables are written as Markdown, CSV and JSON, figures as SVG and PNG.
+
+COIL-20 and ABIDE are looked for in the folder that the environment variable SILOGRAPH_DATA names, or where --coil and
+--abide say; `all` leaves out what is not there.
+
+[bold]Examples[/bold]
+
+  silograph reproduce --list
+
+  silograph reproduce table1 --seeds 30 --out paper/
+
+  silograph reproduce all --quick
+
+[bold]Exit codes[/bold]  0 done; 1 data not found or not as expected; 2 wrong options; 130 interrupted, what was
+finished is kept.
+"""
+
+
+@app.command(help=REPRODUCE_HELP)
+def reproduce(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Tables and figures by name, or `all`.", metavar="[NAME]...")
+    ] = None,
+    show_list: Annotated[bool, typer.Option("--list", help="List the names, and exit.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Few draws and coarse grids: a first look, in two minutes for `all`.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder of results. Default: paper/, or paper-quick/ with --quick.")
+    ] = None,
+    seeds: Annotated[
+        int | None, typer.Option(help="Draws of each synthetic scenario. Default: 30, or 4 with --quick.")
+    ] = None,
+    draws: Annotated[
+        int | None, typer.Option(help="Draws of four objects of COIL-20. Default: 20, or 4 with --quick.")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Processes to run at once; the numbers do not depend on it. Default: all cores.")
+    ] = None,
+    coil: Annotated[
+        Path | None, typer.Option(help="COIL-20: a .mat or .npz file, or a folder of images.", show_default=False)
+    ] = None,
+    abide: Annotated[
+        Path | None, typer.Option(help="ABIDE: an .npz file, or a folder of .1D files.", show_default=False)
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+) -> None:
+    """Run tables and figures of the paper."""
+    folder = out or Path("paper-quick" if quick else "paper")
+
+    def work() -> None:
+        from silograph.cli_reproduce import ReproduceRequest, listing, run
+
+        if show_list:
+            Console().print(listing())
+            return
+        if not names:
+            raise ParameterError("Name a table or figure, or `all`. See them with: silograph reproduce --list")
+        request = ReproduceRequest(
+            names=tuple(names),
+            out=folder,
+            seeds=seeds,
+            draws=draws,
+            quick=quick,
+            workers=workers,
+            coil=coil,
+            abide=abide,
+        )
+        results = Console(width=None if sys.stdout.isatty() else PIPE_WIDTH)
+        talk = Talk(as_json=False, quiet=quiet)
+        done = run(request, console=None if quiet else results, progress=complaints if talk.progress else None)
+        for one in done:
+            if one.skipped is not None:
+                _tell("Note", "cyan", f"{one.experiment.name} was left out. {one.skipped}")
+        if not quiet:
+            results.print(f"Written to {folder}", markup=False, highlight=False)
+
+    _guarded(work, go_on="run the same command again: what was finished is kept" if names else None)
+
+
 @dataclass(frozen=True, slots=True)
 class Talk:
     """How much to say, and in which form."""
@@ -397,8 +481,11 @@ def _run_study(request: StudyRequest, talk: Talk) -> None:
         raise typer.Exit(NOT_CONVERGED)
 
 
-def _guarded(work: Callable[[], None], *, resumable: Path | None = None) -> None:
-    """Run a command; an error that a user can cure becomes a message and an exit code."""
+def _guarded(work: Callable[[], None], *, resumable: Path | None = None, go_on: str | None = None) -> None:
+    """Run a command; an error that a user can cure becomes a message and an exit code.
+
+    An interrupted one says how to go on, where it can: `go_on` in words, or the folder of a `resumable` run.
+    """
     try:
         work()
     except SilographError as error:
@@ -407,14 +494,9 @@ def _guarded(work: Callable[[], None], *, resumable: Path | None = None) -> None
     except KeyboardInterrupt:
         from silograph.runs import CHECKPOINT
 
-        kept = resumable is not None and (resumable / CHECKPOINT).is_dir()
-        complaints.print(
-            f"Interrupted; go on with: silograph learn --resume {resumable}"
-            if kept
-            else "Interrupted; nothing was written.",
-            markup=False,
-            highlight=False,
-        )
+        if resumable is not None and (resumable / CHECKPOINT).is_dir():
+            go_on = f"go on with: silograph learn --resume {resumable}"
+        complaints.print(f"Interrupted; {go_on or 'nothing was written'}.", markup=False, highlight=False)
         raise typer.Exit(130) from None
     except BrokenPipeError:  # the reader of our output left, as `| head` does
         sys.stderr.close()

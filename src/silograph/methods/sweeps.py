@@ -1,7 +1,8 @@
 """Many runs of an iteration on the same silos at once, one compiled loop each: for the grids of experiments.
 
 The iterations are those of algorithm1.py and averaging.py, number for number (a test holds them to 1e-12), without what
-a federation needs: no messages, no checks, no checkpoints, no certificate. At the paper's size that is ten times faster.
+a federation needs: no messages, no checks, no checkpoints, no certificate. At the paper's size they are ten times as
+fast.
 """
 
 from __future__ import annotations
@@ -124,8 +125,8 @@ def _algorithm1(
                 gamma[i] = 1 / (np.sqrt(squared_distance(w, consensus)) + epsilon)
             kept[0], kept[1] = w, before[i]
             advance(
-                all_pairs, rows, cols, costs[i], quadratic, alpha, zeta, n_nodes, consensus, rho * gamma[i], step, momentum,
-                local_steps, w, before[i],
+                all_pairs, rows, cols, costs[i], quadratic, alpha, zeta, n_nodes, consensus, rho * gamma[i], step,
+                momentum, local_steps, w, before[i],
             )  # fmt: skip
             if not is_sound(w):
                 sound = False

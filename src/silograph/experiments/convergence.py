@@ -1,0 +1,60 @@
+"""How near Algorithm 1 comes to the optimum, round by round, for several numbers K of local steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from silograph._types import Vector
+from silograph.experiments.grids import learned
+from silograph.experiments.lab import Arrays
+from silograph.experiments.recipe import CONTENDERS, Recipe, settings_of
+from silograph.experiments.scenarios import Scenario
+from silograph.experiments.trials import draw, silos_of
+from silograph.study import Study, learn_silos
+
+LOCAL_STEPS = (1, 5, 10, 20)
+ROUNDS = (1, 2, 3, 5, 7, 10, 14, 20, 28, 40, 57, 80, 113, 160)
+OPTIMAL = 1e-11  # relative gap of what distances are measured to
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Descent:
+    """Which descent: a draw of a scenario, and a point of the grid."""
+
+    scenario: Scenario
+    seed: int
+    nu: float
+    lam: float
+    recipe: Recipe
+
+
+def follow(descent: Descent) -> Arrays:
+    """Relative distances to the optimum (K, rounds) of local graphs and consensus; objectives (K, all rounds)."""
+    silos = silos_of(draw(descent.scenario, descent.seed))
+    point = {"nu": descent.nu, "lam": descent.lam}
+    settings = settings_of(CONTENDERS["exact"], descent.recipe, point)
+    best = learn_silos(silos, replace(settings, tol=OPTIMAL), workers=1)
+    local, consensus, objectives = [], [], []
+    for local_steps in LOCAL_STEPS:
+        recipes = [replace(descent.recipe, local_steps=local_steps, rounds=rounds) for rounds in ROUNDS]
+        studies = [learned(silos, CONTENDERS["ppgl"], recipe, point) for recipe in recipes]
+        local.append([_apart(_locals(study), _locals(best)) for study in studies])
+        consensus.append([_apart(study.consensus, best.consensus) for study in studies])
+        objectives.append([record["objective"] for record in studies[-1].history])
+    return {
+        "local": np.array(local),
+        "consensus": np.array(consensus),
+        "objective": np.array(objectives),
+        "optimum": np.array(best.objective),
+    }
+
+
+def _locals(study: Study) -> Vector:
+    return np.concatenate(list(study.graphs.values()))
+
+
+def _apart(w: Vector, best: Vector) -> float:
+    """‖w − w*‖/‖w*‖; the distance itself where the optimum is empty."""
+    return float(np.linalg.norm(w - best) / (np.linalg.norm(best) or 1.0))

@@ -1,0 +1,68 @@
+"""The first page of a folder of results: what is there, and how it was made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from silograph.experiments.catalogue import Experiment
+from silograph.experiments.session import Session
+
+CHOICES = {
+    "graph": "20 points in the unit square, kernel width 0.5, weights below 0.7 cut; round(q·|E₀|) random edges are "
+    "shared",
+    "edges added per silo": "as many as were removed, uniform over the pairs that are not shared; their weights are a "
+    "permutation of the removed ones",
+    "scale": "trace(L) = number of nodes, before signals are drawn; the shared graph scaled alike",
+    "signals": "N(0, L† + 0.01·I); distances divided by N",
+    "case 2 of Table III": "the edges kept are nested, q = 1, 0.8, 0.6, 0.4, 0.2; the shared graph is silo C1's",
+    "scored against": "PPGL-C: the shared graph; all others: each silo's own graph, then averaged over silos",
+    "baselines": "equal weights 1/I; FedAvg and FedProx restart momentum each round; MRMTL: (μ/2)‖w_i − mean‖²; "
+    "Ditto: FedAvg and (μ/2)‖w_i − w_global‖²",
+    "tuning": "each row by its own best mean FS over all seeds, as the paper says; a held-out choice beside it",
+}
+
+
+def index_page(session: Session, experiments: Sequence[Experiment]) -> str:
+    """Links to all that was made, and the settings."""
+    recipe, grids, scale = session.recipe, session.recipe.grids, session.scale
+    settings = {
+        "model": f"α = {recipe.alpha:g}, β = {recipe.beta:g}, ζ = {recipe.zeta:g}; FedAvg, FedProx and “IGL, own β” "
+        f"choose β from {_listed(grids.betas)}",
+        "algorithm": f"w⁰ = {recipe.first_weight:g}, ε_γ = {recipe.epsilon:g}, η = {recipe.step:g}, "
+        f"ξ = {recipe.momentum:g}, T = {recipe.rounds}, K = {recipe.local_steps}; "
+        f"IGL {recipe.rounds * recipe.local_steps} steps",
+        "an edge": f"a weight above {recipe.threshold:g}; relative error of weights as they are",
+        "grid of ν": _listed(grids.nus),
+        "grid of λ": _listed(grids.lams),
+        "grid of μ": _listed(grids.strengths),
+    }
+    quick = "\n**A quick look: few draws, coarse grids. Not for conclusions.**\n" if scale.is_quick else ""
+    lines = [
+        "# The paper, reproduced",
+        "",
+        "*Graph Learning Across Data Silos*: every table and figure, computed anew by `silograph reproduce all` and "
+        "set "
+        "beside the printed numbers. What held and what did not is on the page of [findings](findings.md).",
+        quick,
+        "| | |",
+        "|---|---|",
+        *(f"| [{experiment.name}]({experiment.name}.md) | {experiment.shows} |" for experiment in experiments),
+        "",
+        "## How it was made",
+        "",
+        f"{scale.seeds} draws of each synthetic scenario. The paper states some settings; its supplement and code are "
+        "not "
+        "public, so the others were chosen by reason, once, for all tables.",
+        "",
+        "| | |",
+        "|---|---|",
+        *(f"| {name} | {choice} |" for name, choice in (CHOICES | settings).items()),
+        "",
+        "Numbers do not depend on how many processes computed them. `run.json` has versions, sizes and seconds.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _listed(values: Sequence[float]) -> str:
+    return "{" + ", ".join(f"{value:g}" for value in values) + "}"

@@ -1,0 +1,120 @@
+"""The lab: runs many independent jobs on several cores, and keeps what is finished, so that a stopped run goes on.
+
+A finished job is one file, named after all that its numbers depend on: the job itself and the source of silograph.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+from zipfile import BadZipFile
+
+import numpy as np
+from joblib import Parallel, delayed
+from threadpoolctl import threadpool_limits
+
+from silograph._atomic import writing
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    Job = TypeVar("Job", bound=DataclassInstance)
+else:
+    Job = TypeVar("Job")
+
+Arrays = dict[str, np.ndarray]
+# Files that show results and make none: a new colour must not cost a new run
+SHOWING = (
+    "catalogue", "claims", "cli", "comparison", "drawing", "figure", "files", "findings", "index", "outcome", "printed",
+    "selection", "session", "table",
+)  # fmt: skip
+SECONDS = "/seconds"  # how the name of an array ends that tells what a method cost
+OnProgress = Callable[[str, int, int], None]  # what is done, how many jobs are finished, of how many
+
+
+def _silent(title: str, done: int, total: int) -> None:
+    del title, done, total
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lab:
+    """Where jobs are run."""
+
+    workers: int = 1
+    kept: Path | None = None  # folder of finished jobs; None: they are not kept
+    on_progress: OnProgress = _silent
+    spent: dict[str, dict[str, float]] = field(default_factory=dict)  # by job and method, seconds of work
+
+    def results(self, title: str, work: Callable[[Job], Arrays], jobs: Sequence[Job]) -> list[Arrays]:
+        """What `work` makes of each job, in order; `work` is a function of a module, and of its job alone."""
+        files = [self._file(work, job) for job in jobs]
+        found: dict[int, Arrays] = {}
+        for index, file in enumerate(files):
+            arrays = None if file is None else _read(file)
+            if arrays is not None:
+                found[index] = arrays
+        self.on_progress(title, len(found), len(jobs))
+        missing = [index for index in range(len(jobs)) if index not in found]
+        running = Parallel(n_jobs=min(self.workers, max(len(missing), 1)), return_as="generator_unordered")
+        for index, arrays in running(delayed(_run)(index, work, jobs[index], files[index]) for index in missing):
+            found[index] = arrays
+            self.on_progress(title, len(found), len(jobs))
+        for index, job in enumerate(jobs):
+            self.spent[_key(work, job)] = {
+                name.removesuffix(SECONDS): float(values)
+                for name, values in found[index].items()
+                if name.endswith(SECONDS)
+            }
+        return [found[index] for index in range(len(jobs))]
+
+    def seconds_by_method(self) -> dict[str, float]:
+        """What the jobs asked for so far cost, method by method, the most expensive first."""
+        methods = {method for of_job in self.spent.values() for method in of_job}
+        sums = {method: sum(of_job.get(method, 0.0) for of_job in self.spent.values()) for method in methods}
+        return dict(sorted(sums.items(), key=lambda item: -item[1]))
+
+    def _file(self, work: Callable[[Job], Arrays], job: Job) -> Path | None:
+        if self.kept is None:
+            return None
+        self.kept.mkdir(parents=True, exist_ok=True)
+        return self.kept / f"{_key(work, job)}.npz"
+
+
+def _key(work: Callable[[Job], Arrays], job: Job) -> str:
+    """A name for the job and for all that its numbers depend on."""
+    says = json.dumps([work.__name__, asdict(job), source_digest()], sort_keys=True, default=str)
+    return f"{work.__name__}-{hashlib.sha256(says.encode()).hexdigest()[:24]}"
+
+
+def _run(index: int, work: Callable[[Job], Arrays], job: Job, file: Path | None) -> tuple[int, Arrays]:
+    with threadpool_limits(1):  # the same sums, to the last bit, however many jobs run beside this one
+        arrays = work(job)
+    if file is not None:
+        with writing(file) as beside:
+            np.savez_compressed(beside, allow_pickle=False, **arrays)
+    return index, arrays
+
+
+def _read(file: Path) -> Arrays | None:
+    """A finished job; None where there is none, or where the file cannot be read and must be made anew."""
+    try:
+        with np.load(file, allow_pickle=False) as kept:
+            return {name: kept[name] for name in kept.files}
+    except (OSError, ValueError, EOFError, BadZipFile):
+        return None
+
+
+@cache
+def source_digest() -> str:
+    """A name for this version of the code that learns, so that no result of another is taken for one of this."""
+    digest = hashlib.sha256()
+    root = Path(__file__).parents[1]
+    for file in sorted(root.rglob("*.py")):
+        if not file.name.startswith(SHOWING):
+            digest.update(str(file.relative_to(root)).encode() + file.read_bytes())
+    return digest.hexdigest()

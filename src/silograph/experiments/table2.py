@@ -1,0 +1,17 @@
+"""Table II: five silos with 50 samples each that share 30 %, 60 % or 90 % of their edges."""
+
+from __future__ import annotations
+
+from silograph.experiments.comparison import MAIN_ROWS, chosen_in, table_of
+from silograph.experiments.outcome import Outcome
+from silograph.experiments.printed import TABLE_2
+from silograph.experiments.scenarios import SHARES
+from silograph.experiments.session import Session
+
+TITLE = "Table II: varying data heterogeneity"
+
+
+def run(session: Session) -> Outcome:
+    """Learn, choose, compare."""
+    choices = chosen_in(session, SHARES, MAIN_ROWS)
+    return Outcome(tables=(table_of("table2", TITLE, choices, TABLE_2, session.recipe),))

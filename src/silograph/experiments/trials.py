@@ -1,0 +1,85 @@
+"""One trial: one draw of a scenario's graphs and signals, learned by every method at every point of its grid.
+
+A trial keeps the scores of all points, so that tables, held-out rows and the sensitivity figure need no second run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from time import perf_counter
+
+import numpy as np
+
+from silograph._types import Vector
+from silograph.datasets.synthetic import SyntheticSilos, make_silos
+from silograph.edges import Pairs
+from silograph.experiments.grids import Learned, learned_everywhere, objective
+from silograph.experiments.lab import SECONDS, Arrays
+from silograph.experiments.recipe import CONTENDERS, Contender, Recipe, grid_of
+from silograph.experiments.scenarios import Scenario
+from silograph.federation.silo import Silo
+from silograph.graph import Graph
+from silograph.metrics import score
+from silograph.moments import Moments
+
+MEASURES = ("Precision", "Recall", "FS", "RE")
+FS = MEASURES.index("FS")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """Which trial: everything that its numbers depend on."""
+
+    scenario: Scenario
+    seed: int
+    recipe: Recipe = field(default_factory=Recipe)
+
+
+def run_trial(trial: Trial) -> Arrays:
+    """For each method: scores (points, graphs, measures), and γ (points, silos) where it learns a consensus.
+
+    Graphs are the silos' in order and, for methods that learn one, the consensus last. Of the paper's model, iterated
+    and exact, the objectives are kept too, to see how far the iteration is from the optimum; and of each method the
+    seconds it took, to tell what dominates, which are the only thing that a second run changes.
+    """
+    drawn = draw(trial.scenario, trial.seed)
+    silos, recipe = silos_of(drawn), trial.recipe
+    out: Arrays = {}
+    for name in trial.scenario.methods:
+        contender, began = CONTENDERS[name], perf_counter()
+        learned = learned_everywhere(silos, contender, recipe)
+        out[f"{name}/scores"] = np.array([scores_of(one, drawn, contender, recipe.threshold) for one in learned])
+        out[name + SECONDS] = np.array(perf_counter() - began)
+        if contender.has_consensus:
+            out[f"{name}/gamma"] = np.array([one.gamma for one in learned])
+        if name in ("ppgl", "exact"):
+            points = zip(learned, grid_of(contender, recipe), strict=True)
+            out[f"{name}/objective"] = np.array([objective(silos, one, recipe, point) for one, point in points])
+    return out
+
+
+def draw(scenario: Scenario, seed: int) -> SyntheticSilos:
+    """The scenario's graphs and signals; the same seed draws the same graphs whatever the numbers of samples."""
+    return make_silos(n_samples=scenario.n_samples, n_silos=len(scenario.n_samples), shared=scenario.shared, seed=seed)
+
+
+def silos_of(drawn: SyntheticSilos) -> list[Silo]:
+    """The silos as the methods meet them."""
+    pairs = Pairs.all(drawn.places.shape[0])
+    moments = {name: Moments.of(signals, pairs) for name, signals in drawn.signals.items()}
+    return [
+        Silo(name=name, pairs=pairs, cost=of_silo.costs(), n_samples=of_silo.n_samples)
+        for name, of_silo in moments.items()
+    ]
+
+
+def scores_of(learned: Learned, drawn: SyntheticSilos, contender: Contender, threshold: float) -> list[list[float]]:
+    """Each silo's graph against its own truth, and the consensus, where the method learns one, against what is shared.
+
+    FedAvg and FedProx have one graph for all, which is every silo's.
+    """
+    compared: list[tuple[Graph, Vector]] = list(zip(drawn.graphs.values(), learned.graphs, strict=True))
+    if contender.has_consensus:
+        compared.append((drawn.consensus, learned.consensus))
+    found = [score(truth, w, threshold) for truth, w in compared]
+    return [[one.precision, one.recall, one.f_score, one.relative_error] for one in found]
