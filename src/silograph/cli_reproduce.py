@@ -12,11 +12,20 @@ from pathlib import Path
 from time import perf_counter
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table as RichTable
 
 from silograph import __version__
 from silograph._atomic import check_writable, writing
+from silograph.datasets.locate import ABIDE, COIL20, locate
 from silograph.errors import DataError
 from silograph.experiments.catalogue import ALL, EXPERIMENTS, Experiment, chosen
 from silograph.experiments.files import beside, said, write_outcome
@@ -27,6 +36,7 @@ from silograph.experiments.session import FULL_SIZE, QUICK, Session
 from silograph.parameters import check_whole
 
 WIDE = 140  # columns of a terminal that shows whole tables
+PUBLISHED = {"COIL-20": COIL20, "ABIDE": ABIDE}
 KEPT = ".cells"  # folder of finished jobs, within the folder of results
 
 
@@ -73,9 +83,19 @@ def listing() -> RichTable:
     for name in ("name", "shows", "data"):
         table.add_column(name)
     for experiment in EXPERIMENTS:
-        table.add_row(experiment.name, experiment.shows, experiment.data)
+        table.add_row(experiment.name, experiment.shows, _found(experiment.data))
     table.add_row(ALL, "all of these, and an index page", "")
     return table
+
+
+def _found(data: str) -> str:
+    if data not in PUBLISHED:
+        return data
+    try:
+        locate(PUBLISHED[data])
+    except DataError:
+        return f"{data}: not found, set SILOGRAPH_DATA"
+    return f"{data}: found"
 
 
 def run(request: ReproduceRequest, *, console: Console | None, progress: Console | None) -> list[Done]:
@@ -153,12 +173,12 @@ def _reporting(console: Console | None) -> Iterator[OnProgress]:
         console=console, transient=True,
     )  # fmt: skip
     with bars:
-        tasks: dict[str, object] = {}
+        tasks: dict[str, TaskID] = {}
 
         def on_progress(title: str, done: int, total: int) -> None:
             if title not in tasks:
                 tasks[title] = bars.add_task(title, total=total)
-            bars.update(tasks[title], completed=done)  # type: ignore[arg-type]
+            bars.update(tasks[title], completed=done, total=total)
 
         yield on_progress
 

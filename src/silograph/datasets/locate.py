@@ -5,6 +5,7 @@ Nothing is downloaded, since each data set has terms that its user has to read.
 
 from __future__ import annotations
 
+import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,7 +47,17 @@ MOLENE = Origin(
 )
 
 
-def locate(origin: Origin, path: str | Path | None) -> Path:
+def fingerprint(place: Path) -> str:
+    """A name for what is there: of a file its content, of a folder the names and sizes of its files."""
+    digest = hashlib.sha256()
+    if place.is_file():
+        digest.update(place.read_bytes())
+    for file in sorted(place.rglob("*")) if place.is_dir() else []:
+        digest.update(f"{file.relative_to(place)} {file.stat().st_size}\n".encode())
+    return digest.hexdigest()
+
+
+def locate(origin: Origin, path: str | Path | None = None) -> Path:
     """The file or folder of a data set; a folder that holds a known name stands for that one."""
     if path is not None:
         given = Path(path)

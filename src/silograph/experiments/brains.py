@@ -33,9 +33,10 @@ class BrainStudy:
     nu: float
     lam: float
     recipe: Recipe
+    path: Path
+    data: str  # fingerprint of what is there
     subjects: int | None = None  # of each group; None: all
     seed: int = 0  # which subjects, where not all
-    path: Path | None = None
 
 
 def learn_brains(study: BrainStudy) -> Arrays:

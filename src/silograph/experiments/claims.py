@@ -15,7 +15,7 @@ from scipy import stats
 
 from silograph._types import Vector
 
-Verdict = Literal["held", "held in part", "did not hold", "too few draws", "not tested"]
+Verdict = Literal["held", "held in part", "held in the mean only", "did not hold", "too few draws", "not tested"]
 LEVEL = 0.05
 
 
@@ -72,10 +72,17 @@ def better_than(says: str, pairs: Mapping[str, tuple[Vector, Vector]], unit: str
     tests = holm([paired(label, first, second) for label, (first, second) in pairs.items()])
     wins = sum(test.is_clear and test.mean > 0 for test in tests)
     losses = sum(test.is_clear and test.mean < 0 for test in tests)
-    verdict: Verdict = "held" if wins == len(tests) else "did not hold" if wins == 0 else "held in part"
+    above = sum(test.mean > 0 for test in tests)
+    verdict: Verdict = "did not hold"
     if not can_tell(tests[0].n, len(tests)):
         verdict = "too few draws"
-    tally = f"Better in {wins} of {len(tests)} comparisons, worse in {losses}, no clear difference in the others."
+    elif wins == len(tests):
+        verdict = "held"
+    elif wins > 0:
+        verdict = "held in part"
+    elif above == len(tests):
+        verdict = "held in the mean only"
+    tally = f"Clearly better in {wins} of {len(tests)} comparisons, clearly worse in {losses}; higher mean in {above}."
     return Claim(says=says, verdict=verdict, evidence=f"{tally}\n\n{table_of(tests, unit)}")
 
 

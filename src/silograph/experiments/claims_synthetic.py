@@ -22,6 +22,7 @@ LOCAL_ROW = Row(label="PPGL-L", method="ppgl")
 CONSENSUS_ROW = Row(label="PPGL-C", method="ppgl", graphs=CONSENSUS)
 PRECISION, RECALL = MEASURES.index("Precision"), MEASURES.index("Recall")
 FAR = 1e-3
+ROSE = 1e-6
 NEAR = 0.01  # relative distance to the optimum that counts as having converged
 
 
@@ -227,11 +228,8 @@ def more_local_steps(evidence: Evidence) -> Claim:
 
 def descends(evidence: Evidence) -> Claim:
     """Whether Algorithm 1's objective falls in every round, and where it ends after T rounds."""
-    k, rounds = LOCAL_STEPS.index(evidence.recipe.local_steps), evidence.recipe.rounds
-    rises = []
-    for arrays in evidence.descents:
-        objective = arrays["objective"][k][: rounds + 1]
-        rises.append(int(np.sum(np.diff(objective) > 1e-12 * np.abs(objective[:-1]))))
+    rises = np.concatenate([arrays["rises"] for arrays in evidence.descents])
+    rose = float(np.mean(rises > ROSE))
     excess = {scenario.label: _excess(evidence.trials[scenario.label]) for scenario in EVEN}
     every = np.concatenate([of_scenario.ravel() for of_scenario in excess.values()])
     far = float(np.mean(every > FAR))
@@ -240,14 +238,15 @@ def descends(evidence: Evidence) -> Claim:
     )
     says = "Algorithm 1 decreases the objective monotonically and converges"
     text = (
-        f"With K = {evidence.recipe.local_steps} at the point that Table I chose, the objective rose in "
-        f"{np.mean(rises):.1f} of the first {rounds} rounds on average ({min(rises)} to {max(rises)} over draws). "
-        f"After T = {rounds} rounds it was more than {FAR:g} (relative) above the certified optimum in {far:.1%} of "
-        "all "
+        f"Over all points of the grid at N = 100, q = 0.5, the objective rose by more than {ROSE:g} (relative) in at "
+        f"least one of {evidence.recipe.rounds} rounds in {rose:.1%} of {rises.size} runs, at worst by "
+        f"{rises.max():.2g}. "
+        f"After the last round it was more than {FAR:g} (relative) above the certified optimum in {far:.1%} of all "
         f"{every.size} runs of Tables I and II, and in {float(np.mean(chosen > FAR)):.1%} of those at chosen points: "
-        "where silos fuse with the consensus, γ grows without bound and the iteration stalls."
+        "where "
+        "silos fuse with the consensus, γ grows without bound and the iteration stalls or leaps."
     )
-    return Claim(says=says, verdict=verdict_of([max(rises) == 0, far == 0]), evidence=text)
+    return Claim(says=says, verdict=verdict_of([rose == 0, far == 0]), evidence=text)
 
 
 def _excess(trials: Sequence[Arrays]) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 from silograph._types import Vector
 from silograph.experiments.grids import learned
 from silograph.experiments.lab import Arrays
-from silograph.experiments.recipe import CONTENDERS, Recipe, settings_of
+from silograph.experiments.recipe import CONTENDERS, Recipe, grid_of, settings_of
 from silograph.experiments.scenarios import Scenario
 from silograph.experiments.trials import draw, silos_of
 from silograph.study import Study, learn_silos
@@ -31,24 +31,28 @@ class Descent:
 
 
 def follow(descent: Descent) -> Arrays:
-    """Relative distances to the optimum (K, rounds) of local graphs and consensus; objectives (K, all rounds)."""
+    """Relative distances to the optimum (K, rounds) of local graphs and consensus.
+
+    And for every point of the grid, with the recipe's K and T, the largest relative rise of the objective in one round.
+    """
     silos = silos_of(draw(descent.scenario, descent.seed))
     point = {"nu": descent.nu, "lam": descent.lam}
     settings = settings_of(CONTENDERS["exact"], descent.recipe, point)
     best = learn_silos(silos, replace(settings, tol=OPTIMAL), workers=1)
-    local, consensus, objectives = [], [], []
+    local, consensus = [], []
     for local_steps in LOCAL_STEPS:
         recipes = [replace(descent.recipe, local_steps=local_steps, rounds=rounds) for rounds in ROUNDS]
         studies = [learned(silos, CONTENDERS["ppgl"], recipe, point) for recipe in recipes]
         local.append([_apart(_locals(study), _locals(best)) for study in studies])
         consensus.append([_apart(study.consensus, best.consensus) for study in studies])
-        objectives.append([record["objective"] for record in studies[-1].history])
-    return {
-        "local": np.array(local),
-        "consensus": np.array(consensus),
-        "objective": np.array(objectives),
-        "optimum": np.array(best.objective),
-    }
+    points = grid_of(CONTENDERS["ppgl"], descent.recipe)
+    rises = [_largest_rise(learned(silos, CONTENDERS["ppgl"], descent.recipe, point)) for point in points]
+    return {"local": np.array(local), "consensus": np.array(consensus), "rises": np.array(rises)}
+
+
+def _largest_rise(study: Study) -> float:
+    objectives = np.array([record["objective"] for record in study.history])
+    return float(np.max(np.diff(objectives) / np.abs(objectives[:-1])))
 
 
 def _locals(study: Study) -> Vector:

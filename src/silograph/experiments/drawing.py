@@ -122,7 +122,8 @@ def without_frame(axes: Axes) -> None:
 def edge_legend(figure: Figure, *, shared: str, own: str) -> None:
     """What red and blue mean."""
     lines = [Line2D([], [], color=RED), Line2D([], [], color=BLUE, linestyle=(0, (2, 1)))]
-    figure.legend(lines, [shared, own], loc="outside lower center", ncols=2)
+    place = "outside lower center" if figure.get_layout_engine() is not None else "lower center"
+    figure.legend(lines, [shared, own], loc=place, ncols=2)
 
 
 def draw_bars(axes: Axes, groups: Iterable[str], bars: dict[str, Vector], errors: dict[str, Vector]) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import networkx as nx
 import numpy as np
 from matplotlib.axes import Axes
 
 from silograph._types import Matrix, Vector
+from silograph.datasets.locate import COIL20, locate
 from silograph.experiments.drawing import BLUE, GREY, LOOKS, draw_edges, panels, styled, without_frame
 from silograph.experiments.grids import learned
-from silograph.experiments.images import agreement, communities, drawn_objects, network, silos_of, views_of
+from silograph.experiments.images import NMI, agreement, communities, drawn_objects, silos_of, views_of
 from silograph.experiments.outcome import Outcome, Picture
 from silograph.experiments.recipe import CONTENDERS
 from silograph.experiments.session import Session
@@ -26,38 +26,50 @@ def run(session: Session) -> Outcome:
     recipe, _ = recipe_and_trials(session)
     chosen = choices(session)
     objects = drawn_objects(SEED)
-    views = views_of(objects, session.coil)
+    views = views_of(objects, locate(COIL20, session.coil))
     silos = silos_of(views)
     with styled():
         figure, axes = panels(1, 4, width=10, height=2.9)
         for ax, (row, silo) in zip(axes, SHOWN, strict=True):
             study = learned(silos, CONTENDERS[METHODS[row]], recipe, chosen[row].point)
             w = study.consensus if silo is None else study.graphs[silo]
-            nmi = agreement(communities(w, recipe.threshold), views.labels)[0]
+            nmi = agreement(communities(w, recipe.threshold), views.labels)[NMI]
             _draw(ax, w, views.labels, recipe.threshold)
             ax.set_title(f"{row}{'' if silo is None else ' of view 2'}: NMI {nmi:.2f}")
     caption = (
-        f"Graphs of 48 images of objects {', '.join(str(number + 1) for number in objects)}, each drawn by its own "
-        "springs; a marker is an object. Edges between objects are blue. Every method at the parameters of Table IV."
+        f"Graphs of 48 images of objects {', '.join(str(number + 1) for number in objects)}: a ring and a marker for "
+        "each "
+        "object, poses in order around it. Colours are the communities found; edges between objects are blue. Every "
+        "method "
+        "at the parameters of Table IV."
     )
     return Outcome(pictures=(Picture(name="figure-communities", title=TITLE, caption=caption, figure=figure),))
 
 
 def _draw(axes: Axes, w: Vector, labels: np.ndarray, threshold: float) -> None:
-    places = spring_places(w, threshold)
+    objects = list(dict.fromkeys(labels.tolist()))
+    places = ring_places(labels)
     rows, cols = np.triu_indices(labels.size, 1)
-    found = w > threshold
+    found, community = w > threshold, communities(w, threshold)
     for kind, color in ((labels[rows] == labels[cols], GREY), (labels[rows] != labels[cols], BLUE)):
         draw_edges(axes, places, found & kind, color)
-    for number, label in enumerate(dict.fromkeys(labels.tolist())):
-        x, y = places[labels == label].T
-        look = LOOKS[number]
-        axes.scatter(x, y, s=18, color=look["color"], marker=look["marker"], zorder=2, linewidths=0)
+    for node, label in enumerate(labels.tolist()):
+        color, marker = LOOKS[community[node] % len(LOOKS)]["color"], LOOKS[objects.index(label)]["marker"]
+        x, y = places[node]
+        axes.scatter(x, y, s=20, color=color, marker=marker, zorder=2, linewidths=0)
+    axes.set_aspect("equal")
     without_frame(axes)
 
 
-def spring_places(w: Vector, threshold: float) -> Matrix:
-    """Where springs of the weights' strengths bring the nodes."""
-    graph = network(w, threshold)
-    places = nx.spring_layout(graph, weight="weight", seed=0, iterations=200)
-    return np.array([places[node] for node in range(len(graph))])
+def ring_places(labels: np.ndarray) -> Matrix:
+    """Each object's images on a ring in the order of poses, the rings on a circle."""
+    objects = list(dict.fromkeys(labels.tolist()))
+    places = np.empty((labels.size, 2))
+    for number, label in enumerate(objects):
+        members = np.flatnonzero(labels == label)
+        around = 2 * np.pi * (number + 0.5) / len(objects)
+        turn = 2 * np.pi * np.arange(members.size) / members.size
+        places[members] = 1.6 * np.array([np.cos(around), np.sin(around)]) + np.column_stack(
+            [np.cos(turn), np.sin(turn)]
+        )
+    return places

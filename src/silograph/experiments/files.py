@@ -75,7 +75,8 @@ def beside(number: Number, digits: int) -> tuple[str, str]:
 
 def _digits(number: Number, digits: int) -> int:
     """Fewer digits after the point for large numbers."""
-    return digits if abs(number.ours) < LARGE else 1
+    size = abs(number.ours)
+    return digits if size < 1 else min(digits, 3) if size < LARGE else 1
 
 
 def _markdown_of(picture: Picture) -> str:

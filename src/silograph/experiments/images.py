@@ -36,8 +36,9 @@ class ImageTrial:
     objects: tuple[int, ...]
     recipe: Recipe
     methods: tuple[str, ...]
+    path: Path
+    data: str  # fingerprint of what is there
     raw: bool = False  # distances between images in the pixels' own unit
-    path: Path | None = None
 
 
 def drawn_objects(seed: int) -> tuple[int, ...]:
@@ -63,7 +64,7 @@ def run_image_trial(trial: ImageTrial) -> Arrays:
     return out
 
 
-def views_of(objects: Sequence[int], path: Path | None) -> CoilSilos:
+def views_of(objects: Sequence[int], path: Path) -> CoilSilos:
     """The three views of the objects."""
     return coil_silos(load_coil20(path), objects)
 

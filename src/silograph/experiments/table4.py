@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from silograph.datasets.coil import load_coil20
+from silograph.datasets.locate import COIL20, fingerprint, locate
 from silograph.experiments.claims import Claim, better_than
 from silograph.experiments.comparison import MAIN_ROWS, said
 from silograph.experiments.images import MEASURES, NMI, ImageTrial, drawn_objects, run_image_trial
@@ -124,9 +125,8 @@ def _chosen(rows: Sequence[Row], trials: Sequence[Arrays], recipe: Recipe) -> di
 
 
 def _trials(session: Session, recipe: Recipe, methods: tuple[str, ...], *, raw: bool) -> list[Arrays]:
-    jobs = [
-        ImageTrial(objects=drawn_objects(seed), recipe=recipe, methods=methods, raw=raw, path=session.coil)
-        for seed in range(session.scale.draws)
-    ]
-    load_coil20(session.coil)  # complains at once, not from within a worker
+    path = locate(COIL20, session.coil)
+    load_coil20(path)  # complains at once, not from within a worker
+    first = ImageTrial(objects=(), recipe=recipe, methods=methods, path=path, data=fingerprint(path), raw=raw)
+    jobs = [replace(first, objects=drawn_objects(seed)) for seed in range(session.scale.draws)]
     return session.lab.results("COIL-20", run_image_trial, jobs)

@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from silograph.datasets.abide import load_abide
+from silograph.datasets.locate import ABIDE, fingerprint, locate
 from silograph.experiments.brains import BrainStudy, edges_and_weights, learn_brains, permutation_p
 from silograph.experiments.claims import LEVEL, Claim, p_value, verdict_of
 from silograph.experiments.lab import Arrays
@@ -40,12 +41,16 @@ def run(session: Session) -> Outcome:
             for group, members in (("Autism", first), ("Control", ~first)):
                 ours, error = mean_and_error(values[members])
                 paper = TABLE_5[group][column]
-                numbers.append(Number(block=label, row=group, column=measure, ours=ours, error=error, paper=paper))
-                if measure == "edges":
-                    share = ours / result["weights"].shape[1]
-                    numbers.append(
-                        Number(block=label, row=group, column="density", ours=share, paper=paper / PAPER_PAIRS)
-                    )
+                if measure == "edges":  # of other atlases: only the share of pairs that are edges can be compared
+                    numbers.append(Number(block=label, row=group, column=measure, ours=ours, error=error))
+                    n_pairs = result["weights"].shape[1]
+                    measure_shown, ours, paper = "density", ours / n_pairs, paper / PAPER_PAIRS
+                    error = None if error is None else error / n_pairs
+                else:
+                    measure_shown = measure
+                numbers.append(
+                    Number(block=label, row=group, column=measure_shown, ours=ours, error=error, paper=paper)
+                )
             p = permutation_p(values, first, session.scale.permutations)
             numbers.append(Number(block=label, row="p of the difference", column=measure, ours=p))
     table = Table(name="table5", title=TITLE, numbers=tuple(numbers), notes=_notes(session, result))
@@ -56,12 +61,11 @@ def _notes(session: Session, result: Arrays) -> tuple[str, ...]:
     first = result["is_autistic"]
     n_pairs = result["weights"].shape[1]
     n_regions = round((1 + np.sqrt(1 + 8 * n_pairs)) / 2)
+    autism, control = (f"{TABLE_5[group][0]:g}" for group in ("Autism", "Control"))
     return (
         f"{int(first.sum())} autistic subjects and {int((~first).sum())} controls, each a silo, {n_regions} regions, "
-        "series "
-        f"standardised; ν = {NU:g}, λ = {LAM:g}. The paper has 34 regions of another atlas, so that its numbers of "
-        "edges "
-        "compare in sign, not in size.",
+        f"series standardised; ν = {NU:g}, λ = {LAM:g}. The paper has 34 regions of another atlas: of its {autism} and "
+        f"{control} edges, only the share of all pairs (density) can be compared.",
         f"p: permutation test of the difference of group means, two-sided, {session.scale.permutations} relabellings. "
         "Learning does not see the groups, so no study has to be repeated for it.",
     )
@@ -80,7 +84,7 @@ def sensitivity(session: Session) -> Table:
         title="Table V at other parameters, and on other subjects (exact)",
         numbers=tuple(numbers),
         notes=(
-            f"Random subjects: {session.scale.subset} of each group, as many as the paper has, at ν = {NU:g}, λ = "
+            f"Random subjects: {session.scale.subset} of each group (the paper has 50) at ν = {NU:g}, λ = "
             f"{LAM:g}. "
             "The sign of a difference that turns with the draw says nothing of the groups.",
         ),
@@ -116,21 +120,29 @@ def claim(session: Session) -> Claim:
 
 def studies(session: Session, points: Sequence[tuple[float, float]], method: str) -> list[Arrays]:
     """One study of all subjects per point."""
-    return _learned(session, [replace(_study(session), method=method, nu=nu, lam=lam) for nu, lam in points])
+    return _learned(session, [replace(study_of(session), method=method, nu=nu, lam=lam) for nu, lam in points])
 
 
 def subsets(session: Session) -> list[Arrays]:
     """Studies of random subjects, as many of each group as the paper has."""
-    first = replace(_study(session), subjects=session.scale.subset)
+    first = replace(study_of(session), subjects=session.scale.subset)
     return _learned(session, [replace(first, seed=seed) for seed in range(session.scale.subsets)])
 
 
 def _learned(session: Session, jobs: Sequence[BrainStudy]) -> list[Arrays]:
-    load_abide(session.abide)  # complains at once, not from within a worker
+    load_abide(jobs[0].path)  # complains at once, not from within a worker
     return session.lab.results("ABIDE", learn_brains, jobs)
 
 
-def _study(session: Session) -> BrainStudy:
+def study_of(session: Session) -> BrainStudy:
+    """The study of all subjects, exact, at the parameters chosen."""
+    path = locate(ABIDE, session.abide)
     return BrainStudy(
-        method="exact", nu=NU, lam=LAM, recipe=session.recipe, subjects=session.scale.subjects, path=session.abide
+        method="exact",
+        nu=NU,
+        lam=LAM,
+        recipe=session.recipe,
+        path=path,
+        data=fingerprint(path),
+        subjects=session.scale.subjects,
     )
