@@ -1,17 +1,22 @@
 """Experiments small enough for tests: few draws, grids of two values, and stand-ins in the formats of published data."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
 
 from silograph.experiments.lab import SECONDS, Arrays
 from silograph.experiments.recipe import Grids, Recipe
-from silograph.experiments.session import Scale
+from silograph.experiments.session import QUICK
 
-GRIDS = Grids(betas=(0.35, 0.7), nus=(2.0, 20.0), lams=(0.05, 0.5), strengths=(0.3, 3.0))
+VALUES = {
+    "betas": (0.35, 0.7), "own_betas": (0.35, 0.7), "strengths": (0.3, 3.0),
+    "nus": (2.0, 20.0), "equal_nus": (20.0, 200.0), "lams": (0.05, 0.5),
+}  # fmt: skip
+GRIDS = Grids(**{field.name: VALUES[field.name] for field in fields(Grids)})  # two values of all that is searched
 RECIPE = Recipe(grids=GRIDS)
-SCALE = Scale(
+SCALE = replace(
+    QUICK,
     seeds=2,
     draws=2,
     subjects=None,
@@ -20,7 +25,6 @@ SCALE = Scale(
     permutations=200,
     recipe=RECIPE,
     image_grids=replace(GRIDS, betas=(0.1, 0.5)),
-    is_quick=True,
 )
 KNOWN_REGIONS = ("10", "49", "11", "50", "12", "51", "101", "102", "201", "202", "301", "302")  # of Harvard-Oxford
 UNKNOWN_REGIONS = tuple(f"area{k}" for k in range(12))
@@ -60,3 +64,13 @@ def assert_same(first: Arrays, second: Arrays) -> None:
     assert list(first) == list(second)
     for name, values in first.items():
         np.testing.assert_array_equal(values, second[name], err_msg=name, strict=True)
+
+
+def promised(name: str) -> list[str]:
+    """The files that every table, figure and page of the catalogue comes as."""
+    if name.startswith("figure-"):
+        return [f"{name}{suffix}" for suffix in (".md", ".svg", ".png")]
+    if name.startswith("table"):
+        extra = ["table5-sensitivity"] if name == "table5" else []
+        return [f"{table}{suffix}" for table in (name, *extra) for suffix in (".md", ".csv", ".json")]
+    return ["findings.md", "deviations.md", "deviations.csv", "deviations.json"]

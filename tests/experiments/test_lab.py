@@ -1,18 +1,20 @@
 """The lab: what is finished is kept, and how many processes work changes nothing."""
 
+import os
 import shutil
-from dataclasses import replace
+import subprocess
+import sys
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from experiments.jobs import Job, runs, square
-from experiments.small import RECIPE, SCALE, KNOWN_REGIONS, assert_same, write_abide, write_coil
+from experiments.small import GRIDS, KNOWN_REGIONS, RECIPE, SCALE, assert_same, write_abide, write_coil
 from silograph.experiments import lab as lab_module
 from silograph.experiments import table4, table5
 from silograph.experiments.lab import Lab
-from silograph.experiments.recipe import Grids
 from silograph.experiments.scenarios import NESTED, SIZES
 from silograph.experiments.session import Session
 from silograph.experiments.trials import Trial, run_trial
@@ -140,6 +142,42 @@ def test_one_process_and_two_give_the_same_numbers_to_the_last_bit():
         assert_same(one, other)
 
 
+FINGERPRINT = """
+import hashlib, sys
+import numpy as np
+from experiments.small import RECIPE, without_seconds
+from silograph import ConsensusGraph
+from silograph.experiments.scenarios import SIZES
+from silograph.experiments.trials import Trial, draw, run_trial
+
+if sys.argv[1] == "other work first":
+    ConsensusGraph(alpha=1.0, beta=0.7, nu=10.0, lam=0.1, zeta=0.5).fit(draw(SIZES[0], 0).signals)
+arrays = without_seconds(run_trial(Trial(scenario=SIZES[0], seed=0, recipe=RECIPE)))
+print(hashlib.sha256(b"".join(values.tobytes() for values in arrays.values())).hexdigest())
+"""
+
+
+def fingerprint(first: str, **environment: str) -> str:
+    """Of a trial's numbers, in a process of its own."""
+    path = os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])
+    ran = subprocess.run(
+        [sys.executable, "-c", FINGERPRINT, first],
+        env=os.environ | {"PYTHONPATH": path} | environment, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return ran.stdout.strip()
+
+
+def test_numbers_do_not_depend_on_what_the_process_did_before():
+    """Compiled loops that call each other must not take another's copy, rounded otherwise, because it came first."""
+    assert fingerprint("other work first") == fingerprint("nothing first")
+
+
+@pytest.mark.slow
+def test_numbers_do_not_depend_on_whether_loops_were_compiled_or_read_from_disk(tmp_path):
+    compiled = fingerprint("nothing first", NUMBA_CACHE_DIR=str(tmp_path))
+    assert fingerprint("nothing first", NUMBA_CACHE_DIR=str(tmp_path)) == compiled
+
+
 # --- all that numbers depend on ---------------------------------------------------------------------------------------
 
 
@@ -185,7 +223,7 @@ def test_other_brains_in_the_same_file_are_learned_anew(tmp_path):
 
 
 def test_other_images_in_the_same_folder_are_learned_anew(tmp_path, monkeypatch):
-    single = Grids(betas=(0.1,), nus=(3.0,), lams=(0.1,), strengths=(1.0,))
+    single = replace(GRIDS, **{field.name: getattr(GRIDS, field.name)[:1] for field in fields(GRIDS)})
     scale = replace(SCALE, draws=2, recipe=replace(RECIPE, rounds=2), image_grids=single)
     session = Session(lab=Lab(kept=tmp_path / "cells"), scale=scale)
     monkeypatch.setenv("SILOGRAPH_DATA", str(tmp_path))

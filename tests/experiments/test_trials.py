@@ -15,10 +15,6 @@ from silograph.experiments.trials import MEASURES, Trial, draw, run_trial, silos
 from silograph.metrics import score
 
 SHORT = replace(RECIPE, rounds=8)
-N_POINTS = {
-    "igl": 1, "igl-own": 2, "fedavg": 2, "fedprox": 4, "mrmtl": 2, "ditto": 2, "ppgl": 4, "ppgl-equal": 4, "exact": 4,
-    "exact-equal": 4,
-}  # fmt: skip
 # What a user would write for each method of the tables
 FRONT_DOOR = {
     "igl": {"method": "independent", "solver": "gradient"},
@@ -44,7 +40,7 @@ def test_a_trial_has_a_score_of_every_graph_at_every_point(unequal):
     for method in UNEQUAL.methods:
         n_graphs = 5 if method in BASELINES else 6  # and the consensus
         scores = unequal[f"{method}/scores"]
-        assert scores.shape == (N_POINTS[method], n_graphs, len(MEASURES))
+        assert scores.shape == (2 ** len(CONTENDERS[method].searches), n_graphs, len(MEASURES))
         assert (scores[..., :3] >= 0).all()
         assert (scores[..., :3] <= 1).all()
         assert unequal[f"{method}/seconds"].shape == ()

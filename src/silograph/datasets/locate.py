@@ -48,12 +48,11 @@ MOLENE = Origin(
 
 
 def fingerprint(place: Path) -> str:
-    """A name for what is there: of a file its content, of a folder the names and sizes of its files."""
+    """A name for what is there: the content of a file, or of all files in a folder, with their names."""
     digest = hashlib.sha256()
-    if place.is_file():
-        digest.update(place.read_bytes())
-    for file in sorted(place.rglob("*")) if place.is_dir() else []:
-        digest.update(f"{file.relative_to(place)} {file.stat().st_size}\n".encode())
+    for file in [place] if place.is_file() else sorted(place.rglob("*")):
+        if file.is_file():
+            digest.update(file.name.encode() + file.read_bytes())
     return digest.hexdigest()
 
 

@@ -1,13 +1,14 @@
-"""What the paper claims of its synthetic experiments, each put to a test; a verdict follows from the numbers alone.
+"""How a claim is put to the test; a verdict follows from the numbers and from the rules and margins here.
 
-Comparisons are paired: two methods on the same draws. A difference counts where Wilcoxon's signed-rank test gives
-p < 0.05 after Holm's correction over all comparisons of the claim.
+Comparisons are paired: two methods on the same draws, by scores that are held out. A difference is clear where
+Wilcoxon's signed-rank test gives p < 0.05 after Holm's correction over all comparisons of the claim, and the mean
+points the same way as the ranks. Two methods are alike where the 95 % interval of the mean difference is within ±0.02.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -17,6 +18,7 @@ from silograph._types import Vector
 
 Verdict = Literal["held", "held in part", "held in the mean only", "did not hold", "too few draws", "not tested"]
 LEVEL = 0.05
+MARGIN = 0.02  # of a score: less does not matter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,11 +40,22 @@ class Paired:
     low: float  # 95 % interval of the mean
     high: float
     p: float  # Wilcoxon's signed-rank test, two-sided; 1 where nothing differs
+    direction: int  # sign of the sum of signed ranks
 
     @property
-    def is_clear(self) -> bool:
-        """Whether the difference counts, its p-value being corrected already."""
-        return self.p < LEVEL
+    def wins(self) -> bool:
+        """Whether the first is clearly better, the p-value being corrected already."""
+        return self.p < LEVEL and self.direction > 0 and self.mean > 0
+
+    @property
+    def loses(self) -> bool:
+        """Whether the first is clearly worse."""
+        return self.p < LEVEL and self.direction < 0 and self.mean < 0
+
+    @property
+    def is_alike(self) -> bool:
+        """Whether any difference is too small to matter."""
+        return self.low > -MARGIN and self.high < MARGIN
 
 
 def paired(label: str, first: Vector, second: Vector) -> Paired:
@@ -50,10 +63,19 @@ def paired(label: str, first: Vector, second: Vector) -> Paired:
     apart = first - second
     mean, n = float(apart.mean()), apart.size
     if n < 2 or not apart.any():
-        return Paired(label=label, n=n, mean=mean, low=mean, high=mean, p=1.0)
+        return Paired(label=label, n=n, mean=mean, low=mean, high=mean, p=1.0, direction=0)
     half = float(stats.t.ppf(0.975, n - 1) * apart.std(ddof=1) / np.sqrt(n))
-    p = float(stats.wilcoxon(apart, method="approx" if n > 50 else "auto").pvalue)
-    return Paired(label=label, n=n, mean=mean, low=mean - half, high=mean + half, p=p)
+    moved = apart[apart != 0]
+    ranks = np.sign(moved) * stats.rankdata(np.abs(moved))
+    return Paired(
+        label=label,
+        n=n,
+        mean=mean,
+        low=mean - half,
+        high=mean + half,
+        p=float(stats.wilcoxon(apart).pvalue),
+        direction=int(np.sign(ranks.sum())),
+    )
 
 
 def holm(comparisons: Sequence[Paired]) -> list[Paired]:
@@ -61,17 +83,15 @@ def holm(comparisons: Sequence[Paired]) -> list[Paired]:
     order = np.argsort([c.p for c in comparisons], kind="stable")
     out, worst = list(comparisons), 0.0
     for rank, index in enumerate(order):
-        c = comparisons[index]
-        worst = max(worst, min(1.0, (len(order) - rank) * c.p))
-        out[index] = Paired(label=c.label, n=c.n, mean=c.mean, low=c.low, high=c.high, p=worst)
+        worst = max(worst, min(1.0, (len(order) - rank) * comparisons[index].p))
+        out[index] = replace(comparisons[index], p=worst)
     return out
 
 
-def better_than(says: str, pairs: Mapping[str, tuple[Vector, Vector]], unit: str = "FS") -> Claim:
+def better_than(says: str, pairs: Mapping[str, tuple[Vector, Vector]], *, unit: str = "FS", after: str = "") -> Claim:
     """A claim that the first is better than the second in every comparison."""
     tests = holm([paired(label, first, second) for label, (first, second) in pairs.items()])
-    wins = sum(test.is_clear and test.mean > 0 for test in tests)
-    losses = sum(test.is_clear and test.mean < 0 for test in tests)
+    wins, losses = sum(test.wins for test in tests), sum(test.loses for test in tests)
     above = sum(test.mean > 0 for test in tests)
     verdict: Verdict = "did not hold"
     if not can_tell(tests[0].n, len(tests)):
@@ -83,7 +103,18 @@ def better_than(says: str, pairs: Mapping[str, tuple[Vector, Vector]], unit: str
     elif above == len(tests):
         verdict = "held in the mean only"
     tally = f"Clearly better in {wins} of {len(tests)} comparisons, clearly worse in {losses}; higher mean in {above}."
-    return Claim(says=says, verdict=verdict, evidence=f"{tally}\n\n{table_of(tests, unit)}")
+    evidence = f"{tally}{' ' if after else ''}{after}\n\n{table_of(tests, unit)}"
+    return Claim(says=says, verdict=verdict, evidence=evidence)
+
+
+def as_good_as(says: str, pairs: Mapping[str, tuple[Vector, Vector]], *, unit: str = "FS", after: str = "") -> Claim:
+    """A claim that two are alike in every comparison."""
+    tests = holm([paired(label, first, second) for label, (first, second) in pairs.items()])
+    alike, apart = sum(test.is_alike for test in tests), sum(test.wins or test.loses for test in tests)
+    verdict = verdict_of([alike == len(tests), alike > 0 and apart == 0])
+    tally = f"Alike within {MARGIN:g} in {alike} of {len(tests)} comparisons, clearly different in {apart}."
+    evidence = f"{tally}{' ' if after else ''}{after}\n\n{table_of(tests, unit)}"
+    return Claim(says=says, verdict=verdict, evidence=evidence)
 
 
 def can_tell(n_draws: int, n_tests: int = 1) -> bool:
@@ -93,7 +124,7 @@ def can_tell(n_draws: int, n_tests: int = 1) -> bool:
 
 def table_of(tests: Sequence[Paired], unit: str) -> str:
     """Comparisons as a Markdown table."""
-    lines = [f"| | mean difference in {unit} | 95 % interval | p (Holm) |", "|---|--:|--:|--:|"]
+    lines = [f"| | mean difference in {unit}, held out | 95 % interval, each alone | p (Holm) |", "|---|--:|--:|--:|"]
     lines += [
         f"| {test.label} | {signed(test.mean)} | {signed(test.low)} … {signed(test.high)} | {p_value(test.p)} |"
         for test in tests
@@ -111,12 +142,15 @@ def p_value(p: float) -> str:
     return "< 0.0001" if p < 1e-4 else f"{p:.4f}" if p < 0.01 else f"{p:.2f}"
 
 
-def trend(label: str, x: Sequence[float], values: np.ndarray) -> tuple[float, float, str]:
-    """Mean rank correlation (Spearman) of each draw's values with x, the p-value of its sign, and a sentence."""
-    per_draw = np.array([stats.spearmanr(x, row).statistic for row in values])
-    p = float(stats.wilcoxon(per_draw).pvalue) if per_draw.size > 1 and per_draw.any() else 1.0
-    mean = float(per_draw.mean())
-    return mean, p, f"{label}: rank correlation {signed(mean, 2)} on average over draws (p {p_value(p)})."
+def trends(rows: Mapping[str, tuple[Sequence[float], np.ndarray]]) -> tuple[list[Paired], str]:
+    """For each row, whether values (draws, places) go up or down with x, by the rank correlation of each draw."""
+    tests = []
+    for label, (x, values) in rows.items():
+        correlation = np.array([stats.spearmanr(x, of_draw).statistic for of_draw in values])
+        tests.append(paired(label, correlation, np.zeros_like(correlation)))
+    tests = holm(tests)
+    lines = [f"* {test.label}: {signed(test.mean, 2)} (p {p_value(test.p)})" for test in tests]
+    return tests, "Mean rank correlation (Spearman) over draws, p after Holm:\n\n" + "\n".join(lines)
 
 
 def verdict_of(parts: Sequence[bool], *, n_draws: int | None = None) -> Verdict:

@@ -8,7 +8,7 @@ from silograph.experiments.catalogue import Experiment
 from silograph.experiments.session import Session
 
 CHOICES = {
-    "graph": "20 points in the unit square, kernel width 0.5, weights below 0.7 cut; round(q·|E₀|) random edges are "
+    "graph": "20 points in the unit square, kernel width 0.5, weights below 0.7 cut; a random part q of the edges is "
     "shared",
     "edges added per silo": "as many as were removed, uniform over the pairs that are not shared; their weights are a "
     "permutation of the removed ones",

@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 from zipfile import BadZipFile
@@ -28,11 +29,12 @@ else:
     Job = TypeVar("Job")
 
 Arrays = dict[str, np.ndarray]
-# Files that show results and make none: a new colour must not cost a new run
+# Files of this room that show results and make none: a new colour must not cost a new run
 SHOWING = (
-    "catalogue", "claims", "cli", "comparison", "drawing", "figure", "files", "findings", "index", "outcome", "printed",
-    "selection", "session", "table",
+    "catalogue", "claims", "comparison", "drawing", "evidence", "figure", "files", "findings", "index", "lab",
+    "outcome", "printed", "selection", "session", "table",
 )  # fmt: skip
+LIBRARIES = ("numpy", "scipy", "numba", "scikit-learn", "networkx")  # whose versions may change a number
 SECONDS = "/seconds"  # how the name of an array ends that tells what a method cost
 OnProgress = Callable[[str, int, int], None]  # what is done, how many jobs are finished, of how many
 
@@ -111,10 +113,12 @@ def _read(file: Path) -> Arrays | None:
 
 @cache
 def source_digest() -> str:
-    """A name for this version of the code that learns, so that no result of another is taken for one of this."""
-    digest = hashlib.sha256()
-    root = Path(__file__).parents[1]
+    """A name for this version of all code that learns, so that no result of another is taken for one of this."""
+    digest = hashlib.sha256(" ".join(version(library) for library in LIBRARIES).encode())
+    here = Path(__file__).parent
+    root = here.parent
     for file in sorted(root.rglob("*.py")):
-        if not file.name.startswith(SHOWING):
+        shows = file.name.startswith(SHOWING if file.parent == here else "cli" if file.parent == root else ())
+        if not shows:
             digest.update(str(file.relative_to(root)).encode() + file.read_bytes())
     return digest.hexdigest()

@@ -102,26 +102,29 @@ def mean_and_error(values: Vector) -> tuple[float, float | None]:
     return float(values.mean()), float(values.std(ddof=1) / np.sqrt(values.size))
 
 
-def deviations(tables: Sequence[Table], column: str) -> Table:
-    """How far our numbers in a column are from the paper's, row by row and over all that are run as the paper says.
+def deviations(tables: Sequence[Table], columns: Sequence[str]) -> Table:
+    """How far our numbers are from the paper's, row by row and over all that are run as the paper says.
 
     Rows of exact optima stand beside: the paper has none.
     """
-    near = [n for table in tables for n in table.numbers if n.column == column and n.difference is not None]
-    as_printed = [number for number in near if not number.row.endswith(EXACT)]
-    groups = {row: [n for n in near if n.row == row] for row in _in_order(n.row for n in near)}
-    groups |= {ALL_PRINTED: as_printed, ALL_EXACT: [number for number in near if number not in as_printed]}
     numbers: list[Number] = []
-    for row, members in groups.items():
-        apart = np.array([number.difference for number in members])
-        measures = {
-            "mean absolute difference": np.abs(apart).mean() if apart.size else np.nan,
-            "mean difference": apart.mean() if apart.size else np.nan,
-            "largest": np.abs(apart).max() if apart.size else np.nan,
-        }
-        numbers += [Number(block=column, row=row, column=name, ours=float(value)) for name, value in measures.items()]
-    title = f"Ours minus the paper's {column}, over {len(as_printed)} cells"
-    return Table(name="deviations", title=title, numbers=tuple(numbers))
+    for column in columns:
+        near = [n for table in tables for n in table.numbers if n.column == column and n.difference is not None]
+        groups = {row: [n for n in near if n.row == row] for row in _in_order(n.row for n in near)}
+        groups[ALL_PRINTED] = [number for number in near if not number.row.endswith(EXACT)]
+        groups[ALL_EXACT] = [number for number in near if number.row.endswith(EXACT)]
+        for row, members in groups.items():
+            apart = np.array([number.difference for number in members if number.difference is not None])
+            if apart.size:
+                measures = {
+                    "mean absolute difference": np.abs(apart).mean(),
+                    "mean difference": apart.mean(),
+                    "largest": np.abs(apart).max(),
+                }
+                numbers += [
+                    Number(block=column, row=row, column=name, ours=float(value)) for name, value in measures.items()
+                ]
+    return Table(name="deviations", title="Ours minus the paper's", numbers=tuple(numbers))
 
 
 def _in_order(names: Iterable[str]) -> tuple[str, ...]:

@@ -37,6 +37,7 @@ class Chosen:
     point: Point
     scores: Matrix  # (seeds, measures)
     held_out: Vector  # (seeds,) the measure chosen by, at the point that the other half of the seeds chose
+    at_edge: Point  # parameters of the point that are the least or greatest of their grid
 
 
 def scores_of(row: Row, n_silos: int, results: Sequence[Arrays]) -> np.ndarray:
@@ -60,7 +61,23 @@ def choose(row: Row, scenario: Scenario, results: Sequence[Arrays], recipe: Reci
 def choose_from(scores: np.ndarray, points: Sequence[Point], *, by: int) -> Chosen:
     """The best point of scores (seeds, points, measures) by one measure, and all measures there."""
     index = best_point(scores[:, :, by])
-    return Chosen(index=index, point=points[index], scores=scores[:, index], held_out=held_out(scores[:, :, by]))
+    return Chosen(
+        index=index,
+        point=points[index],
+        scores=scores[:, index],
+        held_out=held_out(scores[:, :, by]),
+        at_edge=at_edge(points[index], points),
+    )
+
+
+def at_edge(point: Point, points: Sequence[Point]) -> Point:
+    """Where a wider grid might have served better."""
+    out = {}
+    for name, value in point.items():
+        values = {other[name] for other in points}
+        if len(values) > 1 and value in (min(values), max(values)):
+            out[name] = value
+    return out
 
 
 def held_out(f_scores: Matrix) -> Vector:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from silograph.experiments.lab import Arrays, Lab
@@ -22,6 +22,7 @@ class Scale:
     subset: int = 50  # of each group, drawn at random
     subsets: int = 6  # such draws
     permutations: int = 100_000
+    edge_permutations: int = 5_000  # of all edges at once
     recipe: Recipe = field(default_factory=Recipe)
     image_grids: Grids = IMAGES
     is_quick: bool = False
@@ -35,6 +36,7 @@ QUICK = Scale(
     subset=8,
     subsets=3,
     permutations=2_000,
+    edge_permutations=500,
     recipe=Recipe(grids=COARSE),
     image_grids=COARSE_IMAGES,
     is_quick=True,
@@ -55,9 +57,9 @@ class Session:
         """The settings of the synthetic experiments."""
         return self.scale.recipe
 
-    def trials(self, *scenarios: Scenario) -> list[Sequence[Arrays]]:
-        """For each scenario, one result per seed."""
-        seeds = range(self.scale.seeds)
-        jobs = [Trial(scenario=scenario, seed=seed, recipe=self.recipe) for scenario in scenarios for seed in seeds]
+    def trials(self, *scenarios: Scenario, beta: float | None = None) -> list[Sequence[Arrays]]:
+        """For each scenario, one result per seed; `beta` instead of the recipe's."""
+        seeds, recipe = range(self.scale.seeds), self.recipe if beta is None else replace(self.recipe, beta=beta)
+        jobs = [Trial(scenario=scenario, seed=seed, recipe=recipe) for scenario in scenarios for seed in seeds]
         results = self.lab.results(" · ".join(scenario.label for scenario in scenarios), run_trial, jobs)
         return [results[k * len(seeds) : (k + 1) * len(seeds)] for k in range(len(scenarios))]
