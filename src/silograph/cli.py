@@ -364,6 +364,10 @@ def reproduce(
     folder = out or Path("paper-quick" if quick else "paper")
 
     def work() -> None:
+        from silograph._extras import required
+
+        for module in ("joblib", "networkx", "matplotlib"):
+            required(module, extra="paper", purpose="to reproduce the paper")
         from silograph.cli_reproduce import ReproduceRequest, listing, run
 
         if show_list:
@@ -385,7 +389,7 @@ def reproduce(
         talk = Talk(as_json=False, quiet=quiet)
         done = run(request, console=None if quiet else results, progress=complaints if talk.progress else None)
         for one in done:
-            if one.skipped is not None:
+            if one.skipped is not None and not quiet:
                 _tell("Note", "cyan", f"{one.experiment.name} was left out. {one.skipped}")
         if not quiet:
             results.print(f"Written to {folder}", markup=False, highlight=False)

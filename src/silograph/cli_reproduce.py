@@ -63,7 +63,7 @@ class ReproduceRequest:
             scale = replace(scale, seeds=self.seeds)
         if self.draws is not None:
             scale = replace(scale, draws=self.draws)
-        lab = Lab(workers=self.workers or os.cpu_count() or 1, kept=self.out / KEPT, on_progress=on_progress)
+        lab = Lab(workers=self.workers or os.cpu_count() or 1, kept=self.out.resolve() / KEPT, on_progress=on_progress)
         return Session(lab=lab, scale=scale, coil=self.coil, abide=self.abide)
 
 

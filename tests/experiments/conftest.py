@@ -3,6 +3,8 @@
 import pytest
 
 from experiments.small import KNOWN_REGIONS, SCALE, UNKNOWN_REGIONS, write_abide, write_coil
+from silograph.experiments.catalogue import EXPERIMENTS
+from silograph.experiments.files import write_outcome
 from silograph.experiments.lab import Lab
 from silograph.experiments.session import Session
 
@@ -26,3 +28,18 @@ def foreign_abide(tmp_path_factory):
 @pytest.fixture(scope="session")
 def session(tmp_path_factory, coil, abide):
     return Session(lab=Lab(kept=tmp_path_factory.mktemp("cells")), scale=SCALE, coil=coil, abide=abide)
+
+
+@pytest.fixture(scope="session")
+def outcomes(session):
+    """All experiments, run once."""
+    return {experiment.name: experiment.run(session) for experiment in EXPERIMENTS}
+
+
+@pytest.fixture(scope="session")
+def folder(outcomes, tmp_path_factory):
+    """Their files."""
+    place = tmp_path_factory.mktemp("out")
+    for outcome in outcomes.values():
+        write_outcome(outcome, place)
+    return place

@@ -1,4 +1,4 @@
-"""Experiments small enough for tests: few draws, grids of two values, and stand-ins in the formats of published data."""
+"""Experiments small enough for tests: few draws, grids of two values, stand-ins in the formats of published data."""
 
 from dataclasses import fields, replace
 from pathlib import Path
@@ -24,7 +24,8 @@ SCALE = replace(
     subsets=2,
     permutations=200,
     recipe=RECIPE,
-    image_grids=replace(GRIDS, betas=(0.1, 0.5)),
+    image_grids=replace(GRIDS, betas=(0.1, 0.5), own_betas=(0.1, 0.5), lams=(0.05,), strengths=(0.3,)),
+    edge_permutations=200,
 )
 KNOWN_REGIONS = ("10", "49", "11", "50", "12", "51", "101", "102", "201", "202", "301", "302")  # of Harvard-Oxford
 UNKNOWN_REGIONS = tuple(f"area{k}" for k in range(12))

@@ -10,7 +10,7 @@ from scipy import stats
 
 from silograph import ConsensusGraph
 from silograph.datasets import load_abide
-from silograph.experiments.brains import edges_and_weights, learn_brains, permutation_p, subjects_of
+from silograph.experiments.brains import edges_and_weights, edges_that_differ, learn_brains, permutation_p, subjects_of
 from silograph.experiments.table5 import study_of
 
 
@@ -85,6 +85,24 @@ def test_edges_are_counted_above_the_threshold_and_their_weights_averaged():
     counts, means = edges_and_weights(weights, 0.01)
     np.testing.assert_array_equal(counts, [2, 0, 4])
     np.testing.assert_allclose(means, [0.4, 0.0, 0.5])
+
+
+def test_edges_that_differ_are_found_among_many_that_do_not(rng):
+    is_first = np.arange(30) < 14
+    weights = rng.random((30, 200))
+    weights[:, :3] += 5 * is_first[:, None]
+    weights[:, 7] = 0  # which nobody has
+    count, p = edges_that_differ(weights, is_first, 500)
+    assert count == 3
+    assert p == 1 / 501
+
+
+def test_where_no_edge_differs_one_is_found_in_a_study_of_twenty_at_most(rng):
+    is_first = np.arange(20) < 9
+    found = [edges_that_differ(rng.random((20, 40)), is_first, 199, seed) for seed in range(200)]
+    ps = np.array([p for _, p in found])
+    assert stats.kstest(ps, "uniform").pvalue > 0.001
+    assert np.mean([count > 0 for count, _ in found]) < 0.05 + 4 * np.sqrt(0.05 * 0.95 / 200)
 
 
 @pytest.mark.parametrize(("method", "name"), [("exact", "exact"), ("ppgl", "algorithm1")])

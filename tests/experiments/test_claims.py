@@ -1,7 +1,6 @@
 """Verdicts follow from paired tests; these follow from SciPy, and Holm's correction from a pencil."""
 
 import re
-import warnings
 
 import numpy as np
 import pytest
@@ -10,8 +9,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from silograph.experiments.claims import (
+    MARGIN,
     Claim,
     Paired,
+    as_good_as,
     better_than,
     can_tell,
     holm,
@@ -19,13 +20,13 @@ from silograph.experiments.claims import (
     p_value,
     paired,
     signed,
-    trend,
+    trends,
     verdict_of,
 )
 
 
 def comparison(p, mean=0.1):
-    return Paired(label="", n=10, mean=mean, low=mean, high=mean, p=p)
+    return Paired(label="", n=10, mean=mean, low=mean, high=mean, p=p, direction=1)
 
 
 @pytest.mark.parametrize("n", [6, 30, 80])
@@ -44,6 +45,7 @@ def test_the_order_of_a_comparison_turns_its_sign_and_nothing_else(rng):
     one, other = paired("", first, second), paired("", second, first)
     assert (one.mean, one.low, one.high) == pytest.approx((-other.mean, -other.high, -other.low))
     assert one.p == other.p
+    assert one.direction == -other.direction
 
 
 def test_where_nothing_differs_no_difference_is_clear(rng):
@@ -51,14 +53,15 @@ def test_where_nothing_differs_no_difference_is_clear(rng):
     assert paired("", values, values).p == 1
     assert paired("", values[:1], values[:1] + 1).p == 1  # nor from a single draw
     rounded = paired("", values, np.nextafter(values, 1))  # what two ways of rounding may differ by
-    assert not rounded.is_clear
+    assert not rounded.wins
+    assert not rounded.loses
 
 
 def test_holm_s_correction_is_the_one_done_by_hand():
     # Sorted: 0.005·4 = 0.02, 0.01·3 = 0.03, 0.03·2 = 0.06, then 0.04·1 < 0.06, which stays
     corrected = holm([comparison(p) for p in (0.01, 0.04, 0.03, 0.005)])
     assert [one.p for one in corrected] == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert [one.is_clear for one in corrected] == [True, False, False, True]
+    assert [one.wins for one in corrected] == [True, False, False, True]
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=20))
@@ -131,28 +134,45 @@ def test_verdicts_of_parts():
     assert verdict_of([False, False]) == "did not hold"
 
 
-def test_a_trend_is_the_mean_rank_correlation_of_draws(rng):
+def test_a_clear_difference_has_mean_and_ranks_on_its_side():
+    """One huge loss turns the mean, not the ranks: that is neither a win nor a loss."""
+    apart = np.append(np.linspace(0.1, 0.2, 29), -100.0)
+    found = paired("", apart, np.zeros(30))
+    assert found.p < 0.05
+    assert found.direction == 1
+    assert found.mean < 0
+    assert not found.wins
+    assert not found.loses
+    assert paired("", -apart[:29], np.zeros(29)).loses
+
+
+def test_two_are_alike_where_all_that_the_mean_may_be_is_too_small_to_matter(rng):
+    near, far = 0.001 * rng.normal(size=30), 0.5 * rng.normal(size=30)
+    zeros = np.zeros(30)
+    assert as_good_as("", {"a": (near, zeros), "b": (zeros, zeros)}).verdict == "held"
+    assert as_good_as("", {"a": (near, zeros), "b": (far, zeros)}).verdict == "held in part"
+    assert as_good_as("", {"a": (near + 2 * MARGIN, zeros)}).verdict == "did not hold"
+
+
+def test_trends_are_the_mean_rank_correlations_of_draws(rng):
     x = [20, 40, 60, 80, 100]
-    rising = np.array(x) + rng.normal(size=(10, 5))
-    rho, p, sentence = trend("γ against N", x, rising)
-    assert rho == pytest.approx(1)
-    assert p == pytest.approx(2 / 2**10)
-    assert sentence == "γ against N: rank correlation +1.00 on average over draws (p 0.0020)."
-    noise = rng.normal(size=(10, 5))
-    rho, p, _ = trend("", x, noise)
+    rising, noise = np.array(x) + rng.normal(size=(10, 5)), rng.normal(size=(10, 5))
+    (up, none), text = trends({"γ": (x, rising), "noise": (x, noise)})
+    assert up.mean == pytest.approx(1)
+    assert up.wins
     by_hand = [stats.spearmanr(x, row).statistic for row in noise]
-    assert rho == pytest.approx(np.mean(by_hand))
-    assert p == pytest.approx(stats.wilcoxon(by_hand).pvalue)
-    assert trend("", x, rising[:1])[1] == 1  # a single draw tells nothing
+    assert none.mean == pytest.approx(np.mean(by_hand))
+    assert none.p == pytest.approx(stats.wilcoxon(by_hand).pvalue)  # the largest of two: Holm leaves it
+    assert "γ: +1.00 (p 0.0039)" in text  # 2 · 2/2¹⁰
+    (single,), _ = trends({"γ": (x, rising[:1])})
+    assert single.p == 1  # a single draw tells nothing
 
 
 def test_a_draw_in_which_nothing_varies_has_no_trend():
     """As where all silos fused with the consensus, and their weights are the same."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        rho, p, _ = trend("", [1, 2, 3], np.array([[5.0, 5.0, 5.0], [1.0, 2.0, 3.0]]))
-    assert rho == pytest.approx(0.5)
-    assert 0 <= p <= 1
+    (found,), _ = trends({"": ([1, 2, 3], np.array([[5.0, 5.0, 5.0], [1.0, 2.0, 3.0]]))})
+    assert found.mean == pytest.approx(0.5)
+    assert 0 <= found.p <= 1
 
 
 @pytest.mark.parametrize(

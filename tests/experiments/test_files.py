@@ -35,7 +35,11 @@ def test_csv_gives_every_number_back_to_the_last_digit(written):
     for row, number in zip(rows, NUMBERS, strict=True):
         assert (row["block"], row["row"], row["column"]) == (number.block, number.row, number.column)
         assert float(row["ours"]) == number.ours
-        for name, value in (("standard error", number.error), ("paper", number.paper), ("difference", number.difference)):
+        for name, value in (
+            ("standard error", number.error),
+            ("paper", number.paper),
+            ("difference", number.difference),
+        ):
             assert row[name] == "" if value is None else float(row[name]) == value
 
 
@@ -111,7 +115,7 @@ def test_deviations_are_those_computed_by_hand():
         Table(name="", title="", numbers=(number("IGL", 0.5, 0.8), number("PPGL-L, exact", 0.7, 0.5))),
         Table(name="", title="", numbers=(number("IGL, own β", 0.7, None), number("Ditto", 0.1, 0.3))),
     ]
-    found = deviations(tables, "FS")
+    found = deviations(tables, ["FS", "RE"])
     expected = {
         "IGL": (0.2, -0.1, 0.3),
         "Ditto": (0.2, -0.2, 0.2),
@@ -124,7 +128,8 @@ def test_deviations_are_those_computed_by_hand():
         columns = ("mean absolute difference", "mean difference", "largest")
         ours = [found.number("FS", row, column).ours for column in columns]
         assert ours == pytest.approx(values)
-    assert "3 cells" in found.title
+    assert found.number("RE", "IGL", "largest").ours == 8.0
+    assert found.number("RE", "all, exact", "largest") is None
 
 
 def test_blocks_rows_and_columns_are_in_the_order_given():

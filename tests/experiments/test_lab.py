@@ -144,21 +144,22 @@ def test_one_process_and_two_give_the_same_numbers_to_the_last_bit():
 
 FINGERPRINT = """
 import hashlib, sys
-import numpy as np
-from experiments.small import RECIPE, without_seconds
-from silograph import ConsensusGraph
+from experiments.small import RECIPE
+from silograph.experiments.grids import learned_everywhere
+from silograph.experiments.recipe import CONTENDERS
 from silograph.experiments.scenarios import SIZES
-from silograph.experiments.trials import Trial, draw, run_trial
+from silograph.experiments.trials import draw, silos_of
 
+silos = silos_of(draw(SIZES[0], 0))
 if sys.argv[1] == "other work first":
-    ConsensusGraph(alpha=1.0, beta=0.7, nu=10.0, lam=0.1, zeta=0.5).fit(draw(SIZES[0], 0).signals)
-arrays = without_seconds(run_trial(Trial(scenario=SIZES[0], seed=0, recipe=RECIPE)))
-print(hashlib.sha256(b"".join(values.tobytes() for values in arrays.values())).hexdigest())
+    learned_everywhere(silos, CONTENDERS["exact"], RECIPE)
+learned = [one for name in ("igl", "ppgl") for one in learned_everywhere(silos, CONTENDERS[name], RECIPE)]
+print(hashlib.sha256(b"".join(one.graphs.tobytes() for one in learned)).hexdigest())
 """
 
 
 def fingerprint(first: str, **environment: str) -> str:
-    """Of a trial's numbers, in a process of its own."""
+    """Of graphs learned in a process of its own."""
     path = os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])
     ran = subprocess.run(
         [sys.executable, "-c", FINGERPRINT, first],
@@ -228,7 +229,7 @@ def test_other_images_in_the_same_folder_are_learned_anew(tmp_path, monkeypatch)
     session = Session(lab=Lab(kept=tmp_path / "cells"), scale=scale)
     monkeypatch.setenv("SILOGRAPH_DATA", str(tmp_path))
     write_coil(tmp_path / "coil20.npz")
-    _, before = table4.recipe_and_trials(session)
+    before = table4.found_in(session).chosen["IGL"].scores
     np.savez(tmp_path / "coil20.npz", X_f32=np.random.default_rng(0).random((20, 72, 1024)).astype(np.float32))
-    _, after = table4.recipe_and_trials(session)
-    assert not np.array_equal(before[0]["igl/scores"], after[0]["igl/scores"])
+    after = table4.found_in(session).chosen["IGL"].scores
+    assert not np.array_equal(before, after)

@@ -69,6 +69,15 @@ def test_a_row_s_choice_is_its_point_with_all_measures_there(rng):
         np.testing.assert_array_equal(chosen.held_out, held_out(scores[:, :, by]))
 
 
+def test_parameters_at_an_edge_of_their_grid_are_told():
+    points = [{"nu": nu, "lam": lam} for nu in (1.0, 2.0, 3.0) for lam in (0.1, 0.2, 0.3)]
+    for index, edges in ((4, {}), (3, {"lam": 0.1}), (8, {"nu": 3.0, "lam": 0.3}), (1, {"nu": 1.0})):
+        scores = np.zeros((2, 9, 1))
+        scores[:, index] = 1
+        assert choose_from(scores, points, by=0).at_edge == edges
+    assert choose_from(np.zeros((2, 1, 1)), [{}], by=0).at_edge == {}
+
+
 def test_rows_of_a_table_choose_by_f_score(session):
     scenario = SIZES[0]
     (trials,) = session.trials(scenario)
@@ -87,6 +96,6 @@ def test_the_notes_of_a_table_name_every_choice_and_those_at_the_edge_of_a_grid(
     notes = "\n".join(table_of("name", "title", {scenario.label: chosen}, {}, RECIPE).notes)
     for label, of_row in chosen.items():
         if of_row.point:
-            # Grids of two values have nothing but edges: each choice is named twice
+            assert of_row.at_edge == of_row.point  # grids of two values have nothing but edges
             assert notes.count(f"{label} {said(of_row.point)}") >= 2
     assert said({"nu": 2.5, "lam": 0.01}) == "ν=2.5 λ=0.01"

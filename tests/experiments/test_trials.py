@@ -106,9 +106,7 @@ def test_the_scenarios_are_those_of_the_paper():
 
 def test_the_last_parameter_of_a_grid_runs_fastest():
     points = grid_of(CONTENDERS["ppgl"], RECIPE)
-    assert [(point["nu"], point["lam"]) for point in points] == [
-        (nu, lam) for nu in GRIDS.nus for lam in GRIDS.lams
-    ]
+    assert [(point["nu"], point["lam"]) for point in points] == [(nu, lam) for nu in GRIDS.nus for lam in GRIDS.lams]
     assert grid_of(CONTENDERS["igl"], RECIPE) == ({},)
 
 

@@ -19,6 +19,8 @@ from silograph._types import Vector
 Verdict = Literal["held", "held in part", "held in the mean only", "did not hold", "too few draws", "not tested"]
 LEVEL = 0.05
 MARGIN = 0.02  # of a score: less does not matter
+SAME = 1e-9  # what two ways of rounding may differ by
+HELD_OUT_FS = "FS, held out"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +63,7 @@ class Paired:
 def paired(label: str, first: Vector, second: Vector) -> Paired:
     """Compare draw by draw."""
     apart = first - second
+    apart = np.where(np.abs(apart) < SAME, 0.0, apart)
     mean, n = float(apart.mean()), apart.size
     if n < 2 or not apart.any():
         return Paired(label=label, n=n, mean=mean, low=mean, high=mean, p=1.0, direction=0)
@@ -88,7 +91,9 @@ def holm(comparisons: Sequence[Paired]) -> list[Paired]:
     return out
 
 
-def better_than(says: str, pairs: Mapping[str, tuple[Vector, Vector]], *, unit: str = "FS", after: str = "") -> Claim:
+def better_than(
+    says: str, pairs: Mapping[str, tuple[Vector, Vector]], *, unit: str = HELD_OUT_FS, after: str = ""
+) -> Claim:
     """A claim that the first is better than the second in every comparison."""
     tests = holm([paired(label, first, second) for label, (first, second) in pairs.items()])
     wins, losses = sum(test.wins for test in tests), sum(test.loses for test in tests)
@@ -107,7 +112,9 @@ def better_than(says: str, pairs: Mapping[str, tuple[Vector, Vector]], *, unit: 
     return Claim(says=says, verdict=verdict, evidence=evidence)
 
 
-def as_good_as(says: str, pairs: Mapping[str, tuple[Vector, Vector]], *, unit: str = "FS", after: str = "") -> Claim:
+def as_good_as(
+    says: str, pairs: Mapping[str, tuple[Vector, Vector]], *, unit: str = HELD_OUT_FS, after: str = ""
+) -> Claim:
     """A claim that two are alike in every comparison."""
     tests = holm([paired(label, first, second) for label, (first, second) in pairs.items()])
     alike, apart = sum(test.is_alike for test in tests), sum(test.wins or test.loses for test in tests)
@@ -124,7 +131,7 @@ def can_tell(n_draws: int, n_tests: int = 1) -> bool:
 
 def table_of(tests: Sequence[Paired], unit: str) -> str:
     """Comparisons as a Markdown table."""
-    lines = [f"| | mean difference in {unit}, held out | 95 % interval, each alone | p (Holm) |", "|---|--:|--:|--:|"]
+    lines = [f"| | mean difference in {unit} | 95 % interval, each alone | p (Holm) |", "|---|--:|--:|--:|"]
     lines += [
         f"| {test.label} | {signed(test.mean)} | {signed(test.low)} … {signed(test.high)} | {p_value(test.p)} |"
         for test in tests
@@ -146,7 +153,9 @@ def trends(rows: Mapping[str, tuple[Sequence[float], np.ndarray]]) -> tuple[list
     """For each row, whether values (draws, places) go up or down with x, by the rank correlation of each draw."""
     tests = []
     for label, (x, values) in rows.items():
-        correlation = np.array([stats.spearmanr(x, of_draw).statistic for of_draw in values])
+        correlation = np.array(  # none where nothing varies, as where all silos fused
+            [stats.spearmanr(x, of_draw).statistic if np.ptp(of_draw) else 0.0 for of_draw in values]
+        )
         tests.append(paired(label, correlation, np.zeros_like(correlation)))
     tests = holm(tests)
     lines = [f"* {test.label}: {signed(test.mean, 2)} (p {p_value(test.p)})" for test in tests]

@@ -41,6 +41,7 @@ def consensus_is_sensitive(evidence: Evidence) -> Claim:
     return better_than(
         "Local graphs are less sensitive to ν and λ than the consensus graph, which degrades where they are too large",
         {"FS lost at the median point of the grid, consensus − local": (lost[0], lost[1])},
+        unit="FS",
         after=f"Mean FS over the grid at N = 100, q = 0.5: {words}. Where ν is small, the consensus is empty by "
         "construction.",
     )
@@ -67,8 +68,7 @@ def one_choice_serves_both(evidence: Evidence) -> Claim:
     says = "There are ν and λ that are best for local graphs and consensus graph at once (N = 100, q = 0.5)"
     text = (
         f"There, the pair that is best for both loses {here:.3f} of FS at most (held if none is lost, in part if less "
-        "than "
-        f"{MARGIN:g}); elsewhere up to {max(lost.values()):.3f}. Our tables let each row choose its own pair."
+        f"than {MARGIN:g}); elsewhere up to {max(lost.values()):.3f}. Our tables let each row choose its own pair."
     )
     verdict = verdict_of([here == 0.0, here < MARGIN])
     return Claim(says=says, verdict=verdict, evidence=text + "\n\n" + "\n".join(lines))
@@ -85,8 +85,7 @@ def more_local_steps(evidence: Evidence) -> Claim:
     says = "With more local steps K, fewer rounds are needed"
     text = (
         f"Rounds until local graphs are within {NEAR:.0%} of the optimum, of those looked at "
-        f"({', '.join(map(str, ROUNDS))}); "
-        f"median and range over draws: {words}."
+        f"({', '.join(map(str, ROUNDS))}); median and range over draws: {words}."
     )
     verdict = verdict_of([middle[0] > middle[1], bool((np.diff(middle) <= 0).all())])
     return Claim(says=says, verdict=verdict, evidence=text)
@@ -114,8 +113,7 @@ def steps_are_short_enough(evidence: Evidence) -> Claim:
     says = f"The step {recipe.step:g} is small enough for η ≤ 1/L"
     text = (
         f"With L = 4β + 2α(d − 1)/ζ² + ργ of Proposition 1 and γ of the last round, it is too long in {share:.0%} of "
-        "the "
-        f"{np.size(long)} runs at the points that Tables I and II chose: γ grows as silos come near the consensus."
+        f"the {np.size(long)} runs at the points that Tables I and II chose: γ grows as silos come near the consensus."
     )
     return Claim(says=says, verdict=verdict_of([share == 0.0, share < 0.05]), evidence=text)
 
@@ -134,11 +132,10 @@ def descends(evidence: Evidence) -> Claim:
     text = (
         f"Over all points of the grid at N = 100, q = 0.5, the objective rose by more than {ROSE:g} (relative) in at "
         f"least one of {evidence.recipe.rounds} rounds in {rose:.1%} of {rises.size} runs, at worst by "
-        f"{rises.max():.2g}. "
-        f"After the last round it was more than {FAR:g} (relative) above the certified optimum in {far:.1%} of all "
-        f"{every.size} runs of Tables I and II, and in {float(np.mean(chosen > FAR)):.1%} of those at chosen points: "
-        "where "
-        "silos fuse with the consensus, γ grows without bound and the iteration stalls or leaps."
+        f"{rises.max():.2g}. After the last round it was more than {FAR:g} (relative) above the certified optimum in "
+        f"{far:.1%} of all {every.size} runs of Tables I and II, and in {float(np.mean(chosen > FAR)):.1%} of those "
+        "at chosen points: where silos fuse with the consensus, γ grows without bound and the iteration stalls or "
+        "leaps."
     )
     return Claim(says=says, verdict=verdict_of([rose == 0, far == 0]), evidence=text)
 
@@ -160,11 +157,11 @@ def tuning_flatters_little(evidence: Evidence) -> Claim:
         pairs[f"{row} (worst scenario {signed(worst[row])})"] = (each.mean(axis=0), np.zeros(each.shape[1]))
     after = (
         "FS at the chosen point minus FS held out, mean over the six scenarios of Tables I and II. In its worst "
-        "scenario a "
-        f"row gains {max(worst.values()):.3f} at most. The verdicts above are therefore taken from held-out scores."
+        f"scenario a row gains {max(worst.values()):.3f} at most. The verdicts above are therefore taken from "
+        "held-out scores."
     )
     says = "(ours) Choosing parameters on the seeds that are reported flatters little"
-    return as_good_as(says, pairs, after=after)
+    return as_good_as(says, pairs, unit="FS", after=after)
 
 
 def optimum_scores_alike(evidence: Evidence) -> Claim:

@@ -84,8 +84,7 @@ def adaptive_weights_help(evidence: Evidence) -> Claim:
     ]
     after = (
         "Equal weights have a grid of ν of their own: with γ = 1/I, a ν of the adaptive grid pulls about ten times "
-        "less. "
-        f"Still at an edge of a grid: {'; '.join(edges) or 'none'}."
+        f"less. Still at an edge of a grid: {'; '.join(edges) or 'none'}."
     )
     return better_than("Removing the adaptive weights degrades the performance (Table III)", pairs, after=after)
 

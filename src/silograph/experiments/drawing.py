@@ -33,6 +33,7 @@ STYLE = {
     "svg.fonttype": "none",  # text stays text: it can be searched and edited
     "svg.hashsalt": "silograph",  # the same figure is the same file
 }
+KEPT = ("backend", "backend_fallback", "interactive", "toolbar", "timezone", "webagg.port")  # no matter of looks
 RED, BLUE, GREY = "#c1121f", "#4a90d9", "#8d99ae"
 # Dark to light; each with a dash and a marker of its own
 LOOKS: tuple[dict[str, Any], ...] = (
@@ -50,7 +51,8 @@ HATCHES = ("", "//", "..", "\\\\", "xx", "--", "++")
 @contextmanager
 def styled() -> Iterator[None]:
     """Draw in the one style, leaving the caller's settings as they were."""
-    with mpl.rc_context(STYLE):
+    with mpl.rc_context():
+        mpl.rcParams.update({name: value for name, value in mpl.rcParamsDefault.items() if name not in KEPT} | STYLE)
         yield
 
 

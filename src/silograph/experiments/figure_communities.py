@@ -38,10 +38,8 @@ def run(session: Session) -> Outcome:
             ax.set_title(f"{row}{'' if silo is None else ' of view 2'}: NMI {nmi:.2f}")
     caption = (
         f"Graphs of 48 images of objects {', '.join(str(number + 1) for number in objects)}: a ring and a marker for "
-        "each "
-        "object, poses in order around it. Colours are the communities found; edges between objects are blue. Every "
-        "method "
-        "at the parameters of Table IV, distances in units of their mean."
+        "each object, poses in order around it. Colours are the communities found; edges between objects are blue. "
+        "Every method at the parameters of Table IV, distances in units of their mean."
     )
     return Outcome(pictures=(Picture(name="figure-communities", title=TITLE, caption=caption, figure=figure),))
 

@@ -53,8 +53,8 @@ def run(session: Session) -> Outcome:
         axes[0].set_ylabel("‖w − w*‖ / ‖w*‖")
         axes[0].legend()
     caption = (
-        f"Relative distance to the exact optimum after so many rounds at {said(point)}; "
-        f"means over {len(results)} seeds. The grey line is the paper's T = {session.recipe.rounds}."
+        f"Relative distance to the exact optimum after so many rounds at {said(point)}; means over {len(results)} "
+        f"seeds. The grey line is the paper's T = {session.recipe.rounds}."
     )
     data = Table(name="figure-convergence", title=TITLE, numbers=tuple(numbers), digits=4)
     return Outcome(

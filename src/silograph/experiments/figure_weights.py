@@ -45,9 +45,8 @@ def run(session: Session) -> Outcome:
         axes[0].legend()
     caption = (
         "γ = 1/(‖w_i − w_con‖ + ε) after the last round, relative to its mean over silos, at the parameters that are "
-        "best for the consensus graph. "
-        f"Means over {session.scale.seeds} seeds; whiskers are standard errors; diamonds are from a table in the "
-        "paper's source, relative to its mean."
+        f"best for the consensus graph. Means over {session.scale.seeds} seeds; whiskers are standard errors; "
+        "diamonds are from a table in the paper's source, relative to its mean."
     )
     data = Table(name="figure-weights", title=TITLE, numbers=tuple(numbers))
     return Outcome(pictures=(Picture(name="figure-weights", title=TITLE, caption=caption, figure=figure, data=data),))

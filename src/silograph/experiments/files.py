@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 from pathlib import Path
 
 from silograph._atomic import writing
+from silograph.errors import OutputError
 from silograph.experiments.outcome import Number, Outcome, Picture, Table
 
 FIELDS = ("block", "row", "column", "ours", "standard error", "paper", "difference")
@@ -16,7 +18,10 @@ LARGE = 10.0
 
 def write_outcome(outcome: Outcome, folder: Path) -> list[Path]:
     """Write everything into the folder; the paths written."""
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{folder}: cannot be made ({error.strerror}). Choose another place.") from error
     written = []
     for table in outcome.tables:
         written += [_write(folder / f"{table.name}.md", markdown(table)), *_write_numbers(table, folder)]
@@ -42,15 +47,15 @@ def markdown(table: Table) -> str:
 
 def _block(table: Table, block: str) -> list[str]:
     columns = table.columns(block)
-    with_paper = {c for c in columns if any(n.column == c and n.paper is not None for n in table.numbers)}
-    head = ["", *(name for c in columns for name in ((c, "paper", "difference") if c in with_paper else (c,)))]
+    printed = {number.column for number in table.numbers if number.block == block and number.paper is not None}
+    head = ["", *(name for c in columns for name in ((c, "paper", "difference") if c in printed else (c,)))]
     lines = [_line(head), _line(["---"] + ["--:"] * (len(head) - 1))]
     for row in table.rows(block):
         cells = [row]
         for column in columns:
             number = table.number(block, row, column)
             cells.append(said(number, table.digits))
-            if column in with_paper:
+            if column in printed:
                 cells += ["", ""] if number is None else list(beside(number, table.digits))
         lines.append(_line(cells))
     return lines
@@ -93,10 +98,15 @@ def _write_numbers(table: Table, folder: Path) -> list[Path]:
         "name": table.name,
         "title": table.title,
         "notes": list(table.notes),
-        "numbers": [dict(zip(FIELDS, values, strict=True)) for values in records],
+        "numbers": [dict(zip(FIELDS, map(_in_json, values), strict=True)) for values in records],
     }
-    as_json = json.dumps(record, indent=1, ensure_ascii=False, allow_nan=True) + "\n"
+    as_json = json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     return [_write(folder / f"{table.name}.csv", text.getvalue()), _write(folder / f"{table.name}.json", as_json)]
+
+
+def _in_json(value: str | float | None) -> str | float | None:
+    """JSON has no word for NaN and infinity."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _write(path: Path, text: str) -> Path:

@@ -16,9 +16,9 @@ CHOICES = {
     "signals": "N(0, L† + 0.01·I); distances divided by N",
     "case 2 of Table III": "the edges kept are nested, q = 1, 0.8, 0.6, 0.4, 0.2; the shared graph is silo C1's",
     "scored against": "PPGL-C: the shared graph; all others: each silo's own graph, then averaged over silos",
-    "baselines": "equal weights 1/I; FedAvg and FedProx restart momentum each round; MRMTL: (μ/2)‖w_i − mean‖²; "
+    "baselines": "silos weigh 1/I each; FedAvg and FedProx restart momentum each round; MRMTL: (μ/2)‖w_i − mean‖²; "
     "Ditto: FedAvg and (μ/2)‖w_i − w_global‖²",
-    "tuning": "each row by its own best mean FS over all seeds, as the paper says; a held-out choice beside it",
+    "tuning": "each row by its own best mean FS over all seeds; a held-out choice beside it",
 }
 
 
@@ -26,14 +26,16 @@ def index_page(session: Session, experiments: Sequence[Experiment]) -> str:
     """Links to all that was made, and the settings."""
     recipe, grids, scale = session.recipe, session.recipe.grids, session.scale
     settings = {
-        "model": f"α = {recipe.alpha:g}, β = {recipe.beta:g}, ζ = {recipe.zeta:g}; FedAvg, FedProx and “IGL, own β” "
-        f"choose β from {_listed(grids.betas)}",
+        "model": f"α = {recipe.alpha:g}, β = {recipe.beta:g}, ζ = {recipe.zeta:g}; FedAvg and FedProx choose β from "
+        f"{_listed(grids.betas)}, “IGL, own β” from {_listed(grids.own_betas)}. The paper takes IGL's best β for "
+        "all: see [table-beta](table-beta.md)",
         "algorithm": f"w⁰ = {recipe.first_weight:g}, ε_γ = {recipe.epsilon:g}, η = {recipe.step:g}, "
-        f"ξ = {recipe.momentum:g}, T = {recipe.rounds}, K = {recipe.local_steps}; "
-        f"IGL {recipe.rounds * recipe.local_steps} steps",
+        f"ξ = {recipe.momentum:g}, T = {recipe.rounds}, K = {recipe.local_steps}; IGL "
+        f"{recipe.rounds * recipe.local_steps} steps",
         "an edge": f"a weight above {recipe.threshold:g}; relative error of weights as they are",
         "grid of ν": _listed(grids.nus),
         "grid of λ": _listed(grids.lams),
+        "grid of ν for equal weights": _listed(grids.equal_nus),
         "grid of μ": _listed(grids.strengths),
     }
     quick = "\n**A quick look: few draws, coarse grids. Not for conclusions.**\n" if scale.is_quick else ""
@@ -41,8 +43,7 @@ def index_page(session: Session, experiments: Sequence[Experiment]) -> str:
         "# The paper, reproduced",
         "",
         "*Graph Learning Across Data Silos*: every table and figure, computed anew by `silograph reproduce all` and "
-        "set "
-        "beside the printed numbers. What held and what did not is on the page of [findings](findings.md).",
+        "set beside the printed numbers. What held and what did not is on the page of [findings](findings.md).",
         quick,
         "| | |",
         "|---|---|",
@@ -50,15 +51,16 @@ def index_page(session: Session, experiments: Sequence[Experiment]) -> str:
         "",
         "## How it was made",
         "",
-        f"{scale.seeds} draws of each synthetic scenario. The paper states some settings; its supplement and code are "
-        "not "
-        "public, so the others were chosen by reason, once, for all tables.",
+        f"{scale.seeds} draws of each synthetic scenario. The paper states some settings, and ranges for ν and λ; "
+        "its supplement and code are not public. The other settings are those with which an earlier independent "
+        "attempt came closest to the printed numbers, over many variants; they are the same for all tables.",
         "",
         "| | |",
         "|---|---|",
         *(f"| {name} | {choice} |" for name, choice in (CHOICES | settings).items()),
         "",
-        "Numbers do not depend on how many processes computed them. `run.json` has versions, sizes and seconds.",
+        "Numbers do not depend on how many processes computed them. On another processor the last digits may differ, "
+        "and with them Algorithm 1 where it leaps. `run.json` has versions, sizes, and what took how long.",
         "",
     ]
     return "\n".join(lines)

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from zipfile import BadZipFile
 
 import numpy as np
@@ -20,6 +21,7 @@ from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from silograph._atomic import writing
+from silograph.errors import OutputError
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -83,7 +85,10 @@ class Lab:
     def _file(self, work: Callable[[Job], Arrays], job: Job) -> Path | None:
         if self.kept is None:
             return None
-        self.kept.mkdir(parents=True, exist_ok=True)
+        try:
+            self.kept.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise OutputError(f"{self.kept}: cannot be made ({error.strerror}). Choose another place.") from error
         return self.kept / f"{_key(work, job)}.npz"
 
 
@@ -97,17 +102,19 @@ def _run(index: int, work: Callable[[Job], Arrays], job: Job, file: Path | None)
     with threadpool_limits(1):  # the same sums, to the last bit, however many jobs run beside this one
         arrays = work(job)
     if file is not None:
+        named: dict[str, Any] = dict(arrays)
         with writing(file) as beside:
-            np.savez_compressed(beside, allow_pickle=False, **arrays)
+            np.savez_compressed(beside, **named)
     return index, arrays
 
 
 def _read(file: Path) -> Arrays | None:
     """A finished job; None where there is none, or where the file cannot be read and must be made anew."""
     try:
-        with np.load(file, allow_pickle=False) as kept:
-            return {name: kept[name] for name in kept.files}
-    except (OSError, ValueError, EOFError, BadZipFile):
+        with file.open("rb") as opened:  # NumPy may leave a damaged file open
+            kept = np.load(opened, allow_pickle=False)
+            return {name: kept[name] for name in kept.files}  # an .npy file has no .files
+    except (OSError, ValueError, EOFError, AttributeError, NotImplementedError, BadZipFile, zlib.error):
         return None
 
 

@@ -67,8 +67,7 @@ def _notes(session: Session, result: Arrays) -> tuple[str, ...]:
     return (
         f"{int(first.sum())} autistic subjects and {int((~first).sum())} controls, each a silo, {n_regions} regions, "
         f"series standardised; α, β, ζ as in Table I, ν = {NU:g}, λ = {LAM:g}. The paper has 34 regions of another "
-        f"atlas: of its {autism} and "
-        f"{control} edges, only the share of all pairs (density) can be compared.",
+        f"atlas: of its {autism} and {control} edges, only the share of all pairs (density) can be compared.",
         f"p: permutation test of the difference of group means, two-sided, {session.scale.permutations} relabellings. "
         "Learning does not see the groups, so no study has to be repeated for it.",
     )
@@ -87,8 +86,7 @@ def sensitivity(session: Session) -> Table:
         title="Table V at other parameters, and on other subjects (exact)",
         numbers=tuple(numbers),
         notes=(
-            f"Random subjects: {session.scale.subset} of each group (the paper has 50) at ν = {NU:g}, λ = "
-            f"{LAM:g}. "
+            f"Random subjects: {session.scale.subset} of each group (the paper has 50) at ν = {NU:g}, λ = {LAM:g}. "
             "The sign of a difference that turns with the draw says nothing of the groups.",
         ),
         digits=4,
@@ -116,8 +114,7 @@ def claims(session: Session) -> list[Claim]:
         words.append(f"{measure} {autism:.4g} (autism) against {control:.4g} (control), p {p_value(p)}")
     fewer = (
         f"Not a test of the paper's own subjects: ours are of one site, in another atlas. At ν = {NU:g}, λ = {LAM:g} "
-        "(exact): "
-        f"{'; '.join(words)}. Other parameters and subjects: [table5-sensitivity](table5-sensitivity.md)."
+        f"(exact): {'; '.join(words)}. Other parameters and subjects: [table5-sensitivity](table5-sensitivity.md)."
     )
     return [
         Claim(says=SAYS, verdict=verdict_of(parts), evidence=fewer),
@@ -132,8 +129,7 @@ def _shared_edges(session: Session, result: Arrays) -> Claim:
     first = result["is_autistic"]
     text = (
         f"Of a subject's edges, {inside[first].mean():.0%} (autism) and {inside[~first].mean():.0%} (control) are "
-        "edges of the "
-        "consensus, on average."
+        "edges of the consensus, on average."
     )
     says = "Graphs of both groups share many edges, which the consensus graph has"
     return Claim(says=says, verdict=verdict_of([float(inside.mean()) > 0.5]), evidence=text)
@@ -143,10 +139,9 @@ def _changed_edges(session: Session, result: Arrays) -> Claim:
     n_permutations = session.scale.edge_permutations
     count, p = edges_that_differ(result["weights"], result["is_autistic"], n_permutations)
     text = (
-        f"{count} of {result['weights'].shape[1]} edges differ between the groups when all are tested at once (largest "
-        f"standardised difference against its distribution under {n_permutations} relabellings, 5 % for any false "
-        "one); "
-        f"the p-value of the largest is {p_value(p)}."
+        f"{count} of {result['weights'].shape[1]} edges differ between the groups when all are tested at once "
+        f"(largest standardised difference against its distribution under {n_permutations} relabellings, 5 % for any "
+        f"false one); the p-value of the largest is {p_value(p)}."
     )
     says = "Some edges differ noticeably between autistic subjects and controls"
     return Claim(says=says, verdict=verdict_of([count > 0]), evidence=text)
@@ -170,7 +165,7 @@ def _learned(session: Session, jobs: Sequence[BrainStudy]) -> list[Arrays]:
 
 def study_of(session: Session) -> BrainStudy:
     """The study of all subjects, exact, at the parameters chosen."""
-    path = locate(ABIDE, session.abide)
+    path = locate(ABIDE, session.abide).resolve()
     return BrainStudy(
         method="exact",
         nu=NU,
