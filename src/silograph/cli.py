@@ -388,9 +388,12 @@ def reproduce(
         results = Console(width=None if sys.stdout.isatty() else PIPE_WIDTH)
         talk = Talk(as_json=False, quiet=quiet)
         done = run(request, console=None if quiet else results, progress=complaints if talk.progress else None)
+        left_out: dict[str, list[str]] = {}
         for one in done:
             if one.skipped is not None and not quiet:
-                _tell("Note", "cyan", f"{one.experiment.name} was left out. {one.skipped}")
+                left_out.setdefault(one.skipped, []).append(one.experiment.name)
+        for why, which in left_out.items():
+            _tell("Note", "cyan", f"Left out: {', '.join(which)}. {why}")
         if not quiet:
             results.print(f"Written to {folder}", markup=False, highlight=False)
 

@@ -26,7 +26,7 @@ from rich.table import Table as RichTable
 from silograph import __version__
 from silograph._atomic import check_writable, writing
 from silograph.datasets.locate import ABIDE, COIL20, locate
-from silograph.errors import DataError
+from silograph.errors import DataError, OutputError
 from silograph.experiments.catalogue import ALL, EXPERIMENTS, Experiment, chosen
 from silograph.experiments.files import beside, said, write_outcome
 from silograph.experiments.index import index_page
@@ -36,6 +36,7 @@ from silograph.experiments.session import FULL_SIZE, QUICK, Session
 from silograph.parameters import check_whole
 
 WIDE = 140  # columns of a terminal that shows whole tables
+QUICK_LOOK = "A quick look: few draws, coarse grids. Not for conclusions."
 PUBLISHED = {"COIL-20": COIL20, "ABIDE": ABIDE}
 KEPT = ".cells"  # folder of finished jobs, within the folder of results
 
@@ -101,13 +102,18 @@ def _found(data: str) -> str:
 def run(request: ReproduceRequest, *, console: Console | None, progress: Console | None) -> list[Done]:
     """Run what was asked for, one after the other; each is written as soon as it is done."""
     experiments = chosen(request.names)
+    if request.out.exists() and not request.out.is_dir():
+        raise OutputError(f"{request.out}: expected a folder, got a file. Choose another --out.")
     check_writable(request.out / "index.md")
     with _reporting(progress) as on_progress:
         session = request.session(on_progress)
         done = [_run_one(experiment, session, request, console) for experiment in experiments]
     if ALL in request.names:
         _write(request.out / "index.md", index_page(session, [one.experiment for one in done if one.skipped is None]))
-    _write(request.out / "run.json", json.dumps(_record(session, done), indent=1, ensure_ascii=False) + "\n")
+    for name, part in (
+        {"run": done} if ALL in request.names else {f"run-{d.experiment.name}": [d] for d in done}
+    ).items():
+        _write(request.out / f"{name}.json", json.dumps(_record(session, part), indent=1, ensure_ascii=False) + "\n")
     return done
 
 
@@ -119,16 +125,29 @@ def _run_one(experiment: Experiment, session: Session, request: ReproduceRequest
         if ALL not in request.names:
             raise
         return Done(experiment=experiment, seconds=0.0, files=(), skipped=str(error))
+    if session.scale.is_quick:
+        outcome = _marked(outcome)
     files = write_outcome(outcome, request.out)
     if console is not None:
         _show(outcome, request.out, console)
     return Done(experiment=experiment, seconds=perf_counter() - began, files=tuple(files))
 
 
+def _marked(outcome: Outcome) -> Outcome:
+    """The same, saying on each table and figure that it is a first look."""
+    return replace(
+        outcome,
+        tables=tuple(replace(table, notes=(QUICK_LOOK, *table.notes)) for table in outcome.tables),
+        pictures=tuple(replace(picture, caption=f"{picture.caption} {QUICK_LOOK}") for picture in outcome.pictures),
+    )
+
+
 def _show(outcome: Outcome, folder: Path, console: Console) -> None:
     for table in outcome.tables:
         for block in table.blocks:
             console.print(_block(table, block, narrow=console.width < WIDE))
+        if table.main and console.width < WIDE:
+            console.print(f"All columns: {folder / table.name}.md", style="dim", markup=False, highlight=False)
         for note in table.notes:
             console.print(note, style="dim", markup=False, highlight=False)
         console.print()

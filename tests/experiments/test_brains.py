@@ -41,7 +41,7 @@ def test_it_agrees_with_scipy_where_labellings_are_too_many_to_list(rng):
     scipy_s = stats.permutation_test(
         (values[is_first], values[~is_first]),
         lambda x, y, axis: np.abs(x.mean(axis=axis) - y.mean(axis=axis)),
-        vectorized=True, alternative="greater", n_resamples=20_000, rng=rng,
+        vectorized=True, alternative="greater", n_resamples=20_000,
     ).pvalue  # fmt: skip
     assert permutation_p(values, is_first, 20_000) == pytest.approx(scipy_s, abs=0.015)
 

@@ -100,7 +100,7 @@ def test_a_claim_holds_where_every_difference_is_clear(leads, verdict, rng):
     claim = better_than("ours is better", {f"case {lead}": scores(rng, lead=lead) for lead in leads})
     assert claim.verdict == verdict
     wins = sum(lead > 0 for lead in leads)
-    assert re.search(rf"better in {wins} of 2 comparisons, (clearly )?worse in {2 - wins}", claim.evidence)
+    assert re.search(rf"higher in {wins} of 2 comparisons, clearly lower in {2 - wins}", claim.evidence)
     assert all(f"| case {lead} |" in claim.evidence for lead in leads)
 
 

@@ -120,7 +120,7 @@ def test_deviations_are_those_computed_by_hand():
         "IGL": (0.2, -0.1, 0.3),
         "Ditto": (0.2, -0.2, 0.2),
         "PPGL-L, exact": (0.2, 0.2, 0.2),
-        "all, run as printed": (0.2, -0.4 / 3, 0.3),
+        "all, by the paper's iterations": (0.2, -0.4 / 3, 0.3),
         "all, exact": (0.2, 0.2, 0.2),
     }
     assert set(found.rows("FS")) == set(expected)

@@ -107,7 +107,7 @@ def better_than(
         verdict = "held in part"
     elif above == len(tests):
         verdict = "held in the mean only"
-    tally = f"Clearly better in {wins} of {len(tests)} comparisons, clearly worse in {losses}; higher mean in {above}."
+    tally = f"Clearly higher in {wins} of {len(tests)} comparisons, clearly lower in {losses}; higher mean in {above}."
     evidence = f"{tally}{' ' if after else ''}{after}\n\n{table_of(tests, unit)}"
     return Claim(says=says, verdict=verdict, evidence=evidence)
 
@@ -118,7 +118,7 @@ def as_good_as(
     """A claim that two are alike in every comparison."""
     tests = holm([paired(label, first, second) for label, (first, second) in pairs.items()])
     alike, apart = sum(test.is_alike for test in tests), sum(test.wins or test.loses for test in tests)
-    verdict = verdict_of([alike == len(tests), alike > 0 and apart == 0])
+    verdict = verdict_of([alike == len(tests), alike > 0])
     tally = f"Alike within {MARGIN:g} in {alike} of {len(tests)} comparisons, clearly different in {apart}."
     evidence = f"{tally}{' ' if after else ''}{after}\n\n{table_of(tests, unit)}"
     return Claim(says=says, verdict=verdict, evidence=evidence)

@@ -81,7 +81,8 @@ def _distance(table: Table) -> str:
 
 
 def _row(block: str, row: str, chosen: Chosen, paper: tuple[float, ...] | None) -> list[Number]:
-    columns = dict(zip(MEASURES, chosen.scores.T, strict=True)) | {HELD_OUT: chosen.held_out}
+    measured = dict(zip(MEASURES, chosen.scores.T, strict=True))
+    columns = {"FS": measured["FS"], HELD_OUT: chosen.held_out} | measured  # what matters most comes first
     printed = dict(zip(MEASURES, paper, strict=True)) if paper else {}
     out = []
     for column, values in columns.items():

@@ -52,6 +52,8 @@ def run(session: Session) -> Outcome:
         f"Each group's mean graph (exact, ν = {NU:g}, λ = {LAM:g}): the {SHARED_DRAWN} strongest edges that the "
         f"consensus has, and the {OWN_DRAWN} strongest that it has not."
     )
+    if centres is not None and find_spec("nilearn") is None:
+        caption += " Outlines of the head need nilearn: pip install 'silograph[paper]'."
     return Outcome(pictures=(Picture(name="figure-brain", title=TITLE, caption=caption, figure=figure),))
 
 

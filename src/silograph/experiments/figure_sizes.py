@@ -44,8 +44,8 @@ def run(session: Session) -> Outcome:
         figure.legend(handles, labels, loc="outside lower center", ncols=len(DRAWN_ROWS))
     data = Table(name="figure-sizes", title=TITLE, numbers=tuple(numbers))
     caption = (
-        "F-score and relative error of each silo's own graph when silo k has 20k samples (q = 0.5). "
-        f"Means over {session.scale.seeds} seeds; whiskers are standard errors."
+        "F-score and relative error (bars start at 0.3) of each silo's own graph when silo k has 20k samples (q = "
+        f"0.5). Means over {session.scale.seeds} seeds; whiskers are standard errors."
     )
     return Outcome(pictures=(Picture(name="figure-sizes", title=TITLE, caption=caption, figure=figure, data=data),))
 

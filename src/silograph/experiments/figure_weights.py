@@ -42,7 +42,7 @@ def run(session: Session) -> Outcome:
                 for k, (mean, error, paper) in enumerate(zip(means, errors, printed.tolist(), strict=True))
             ]
         axes[0].set_ylabel("γ / mean γ")
-        axes[0].legend()
+        axes[0].legend(loc="upper left")
     caption = (
         "γ = 1/(‖w_i − w_con‖ + ε) after the last round, relative to its mean over silos, at the parameters that are "
         f"best for the consensus graph. Means over {session.scale.seeds} seeds; whiskers are standard errors; "

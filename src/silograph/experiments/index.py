@@ -49,11 +49,15 @@ def index_page(session: Session, experiments: Sequence[Experiment]) -> str:
         "|---|---|",
         *(f"| [{experiment.name}]({experiment.name}.md) | {experiment.shows} |" for experiment in experiments),
         "",
+        "Beside them: [how far our numbers are from the paper's](deviations.md), [Table V at other parameters and on "
+        "other subjects](table5-sensitivity.md).",
+        "",
         "## How it was made",
         "",
         f"{scale.seeds} draws of each synthetic scenario. The paper states some settings, and ranges for ν and λ; "
-        "its supplement and code are not public. The other settings are those with which an earlier independent "
-        "attempt came closest to the printed numbers, over many variants; they are the same for all tables.",
+        "its supplement and code are not public. The other settings are those with which an earlier attempt over "
+        "many variants, not part of this project, came closest to the printed numbers; they are the same for all "
+        "tables.",
         "",
         "| | |",
         "|---|---|",

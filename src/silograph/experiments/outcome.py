@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 EXACT = ", exact"  # how the name of a row ends that is solved to the optimum
-ALL_PRINTED, ALL_EXACT = "all, run as printed", "all, exact"
+ALL_PRINTED, ALL_EXACT = "all, by the paper's iterations", "all, exact"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

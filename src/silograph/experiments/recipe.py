@@ -53,7 +53,7 @@ class Recipe:
     """Model and algorithm."""
 
     alpha: float = 1.0
-    beta: float = 0.7  # for all but FedAvg and FedProx; not IGL's best, which is larger (experiment `beta`)
+    beta: float = 0.7  # for all but FedAvg and FedProx; not IGL's best, which is larger (table_beta.py)
     zeta: float = 0.5
     rounds: int = 50  # T
     local_steps: int = 5  # K
