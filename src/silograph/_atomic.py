@@ -54,6 +54,21 @@ def writing_folder(path: Path, *, replace: bool) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
+def make_folder(path: Path) -> None:
+    """Make the folder and those above it, unless it is there."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be made ({error.strerror}). Choose another place.") from error
+
+
+def write_text(path: Path, text: str) -> Path:
+    """Write a text file, whole or not at all."""
+    with writing(path) as beside:
+        beside.write_text(text, encoding="utf-8")
+    return path
+
+
 def check_writable(path: Path) -> None:
     """Raise when nothing can be made beside `path`; leaves nothing behind."""
     made = [parent for parent in path.parents if not parent.exists()]

@@ -24,7 +24,7 @@ from rich.progress import (
 from rich.table import Table as RichTable
 
 from silograph import __version__
-from silograph._atomic import check_writable, writing
+from silograph._atomic import check_writable, write_text
 from silograph.datasets.locate import ABIDE, COIL20, locate
 from silograph.errors import DataError, OutputError
 from silograph.experiments.catalogue import ALL, EXPERIMENTS, Experiment, chosen
@@ -74,7 +74,6 @@ class Done:
 
     experiment: Experiment
     seconds: float
-    files: tuple[Path, ...]
     skipped: str | None = None  # why
 
 
@@ -109,11 +108,14 @@ def run(request: ReproduceRequest, *, console: Console | None, progress: Console
         session = request.session(on_progress)
         done = [_run_one(experiment, session, request, console) for experiment in experiments]
     if ALL in request.names:
-        _write(request.out / "index.md", index_page(session, [one.experiment for one in done if one.skipped is None]))
-    for name, part in (
-        {"run": done} if ALL in request.names else {f"run-{d.experiment.name}": [d] for d in done}
-    ).items():
-        _write(request.out / f"{name}.json", json.dumps(_record(session, part), indent=1, ensure_ascii=False) + "\n")
+        write_text(
+            request.out / "index.md", index_page(session, [one.experiment for one in done if one.skipped is None])
+        )
+    parts = {"run": done} if ALL in request.names else {f"run-{one.experiment.name}": [one] for one in done}
+    for name, part in parts.items():
+        write_text(
+            request.out / f"{name}.json", json.dumps(_record(session, part), indent=1, ensure_ascii=False) + "\n"
+        )
     return done
 
 
@@ -124,13 +126,13 @@ def _run_one(experiment: Experiment, session: Session, request: ReproduceRequest
     except DataError as error:
         if ALL not in request.names:
             raise
-        return Done(experiment=experiment, seconds=0.0, files=(), skipped=str(error))
+        return Done(experiment=experiment, seconds=0.0, skipped=str(error))
     if session.scale.is_quick:
         outcome = _marked(outcome)
-    files = write_outcome(outcome, request.out)
+    write_outcome(outcome, request.out)
     if console is not None:
         _show(outcome, request.out, console)
-    return Done(experiment=experiment, seconds=perf_counter() - began, files=tuple(files))
+    return Done(experiment=experiment, seconds=perf_counter() - began)
 
 
 def _marked(outcome: Outcome) -> Outcome:
@@ -221,8 +223,3 @@ def _record(session: Session, done: Sequence[Done]) -> dict[str, object]:
         "skipped": {one.experiment.name: one.skipped for one in done if one.skipped is not None},
         "core seconds by method": {name: round(s, 1) for name, s in session.lab.seconds_by_method().items()},
     }
-
-
-def _write(path: Path, text: str) -> None:
-    with writing(path) as beside_it:
-        beside_it.write_text(text, encoding="utf-8")

@@ -7,6 +7,8 @@ import pytest
 
 from experiments.small import GRIDS, RECIPE, assert_same
 from silograph import ConsensusGraph
+from silograph.errors import SilographError
+from silograph.experiments import trials
 from silograph.experiments.convergence import LOCAL_STEPS, ROUNDS, Descent, follow
 from silograph.experiments.grids import learned, learned_everywhere, objective
 from silograph.experiments.recipe import CONTENDERS, grid_of
@@ -133,3 +135,10 @@ def test_a_descent_nears_the_optimum_and_tells_the_largest_rise_on_the_way():
         model = front_door("ppgl", point, signals)
         objectives = np.array([record["objective"] for record in model.history_])
         assert rise == pytest.approx((np.diff(objectives) / np.abs(objectives[:-1])).max(), abs=1e-12)
+
+
+def test_what_is_called_exact_and_is_not_certified_stops_the_trial(monkeypatch):
+    monkeypatch.setattr(trials, "CERTIFIED", 1e-300)
+    words = r"N = 20, seed 0, exact at \{'nu': .*expected a certified relative gap of 1e-300"
+    with pytest.raises(SilographError, match=words):
+        run_trial(Trial(scenario=replace(SIZES[0], methods=("exact",)), seed=0, recipe=SHORT))

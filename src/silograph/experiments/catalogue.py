@@ -18,12 +18,11 @@ class Experiment:
     name: str
     shows: str
     data: str = "synthetic"
-    module: str = ""  # where it is not the name
 
     @property
     def run(self) -> Callable[[Session], Outcome]:
         """The function that makes it; imported when asked for, as drawing takes a second to load."""
-        module = import_module(f"silograph.experiments.{self.module or self.name.replace('-', '_')}")
+        module = import_module(f"silograph.experiments.{self.name.replace('-', '_')}")
         found: Callable[[Session], Outcome] = module.run
         return found
 

@@ -26,6 +26,8 @@ from silograph.experiments.selection import Row, scores_of
 from silograph.experiments.trials import FS
 from silograph.theory import lipschitz_constant
 
+N_NODES = 20  # of every synthetic scenario
+FEW = 0.05  # share of runs
 STEEP = 0.1  # loss of FS that counts as rapid
 FAR, ROSE = 1e-3, 1e-6  # above the optimum; rise of the objective in a round: both relative
 NEAR = 0.01  # relative distance to the optimum that counts as having converged
@@ -108,8 +110,8 @@ def more_local_steps(evidence: Evidence) -> Claim:
     says = "With more local steps K, fewer rounds are needed"
     text = (
         f"Rounds until local graphs are within {NEAR:.0%} of the optimum, of those looked at "
-        f"({', '.join(map(str, ROUNDS))}); median and range over draws: {words}. Held if it falls from each K to "
-        "the next, in part if it does at first."
+        f"({', '.join(map(str, ROUNDS))}); median and range over draws: {words}. Held if it falls from each K to the "
+        "next, in part if it does at first."
     )
     verdict = verdict_of([middle[0] > middle[1], bool((np.diff(middle) < 0).all())])
     return Claim(says=says, verdict=verdict, evidence=text)
@@ -134,7 +136,9 @@ def steps_are_short_enough(evidence: Evidence) -> Claim:
             rho = chosen.point["nu"] * chosen.point["lam"]
             gamma = np.array([t["ppgl/gamma"][chosen.index].max() for t in evidence.trials[scenario.label]])
             constants = [
-                lipschitz_constant(alpha=recipe.alpha, beta=recipe.beta, zeta=recipe.zeta, n_nodes=20, pull=rho * g)
+                lipschitz_constant(
+                    alpha=recipe.alpha, beta=recipe.beta, zeta=recipe.zeta, n_nodes=N_NODES, pull=rho * g
+                )
                 for g in gamma
             ]
             long.append(recipe.step * np.array(constants) > 1)
@@ -143,9 +147,9 @@ def steps_are_short_enough(evidence: Evidence) -> Claim:
     text = (
         f"With L = 4β + 2α(d − 1)/ζ² + ργ of Proposition 1 and γ of the last round, it is too long in {share:.0%} of "
         f"the {np.size(long)} runs at the points that Tables I and II chose: γ grows as silos come near the "
-        "consensus. Held if in none."
+        f"consensus. Held if in none, in part if in less than {FEW:.0%}."
     )
-    return Claim(says=says, verdict=verdict_of([share == 0.0, share < 0.05]), evidence=text)
+    return Claim(says=says, verdict=verdict_of([share == 0.0, share < FEW]), evidence=text)
 
 
 def descends(evidence: Evidence) -> Claim:
@@ -165,7 +169,7 @@ def descends(evidence: Evidence) -> Claim:
         f"{rises.max():.2g}. After the last round it was more than {FAR:g} (relative) above the certified optimum in "
         f"{far:.1%} of all {every.size} runs of Tables I and II, and in {float(np.mean(chosen > FAR)):.1%} of those "
         "at chosen points: where silos fuse with the consensus, γ grows without bound and the iteration stalls or "
-        "leaps."
+        "leaps. Held if in none. The paper's theorem assumes η ≤ 1/L, which these steps do not meet; it is not refuted."
     )
     return Claim(says=says, verdict=verdict_of([rose == 0, far == 0]), evidence=text)
 

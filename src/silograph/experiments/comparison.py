@@ -13,7 +13,7 @@ from silograph.experiments.recipe import Point, Recipe
 from silograph.experiments.scenarios import Scenario
 from silograph.experiments.selection import CONSENSUS, LOCAL, Chosen, Row, choose
 from silograph.experiments.session import Session
-from silograph.experiments.trials import MEASURES
+from silograph.experiments.trials import CERTIFIED, MEASURES
 
 HELD_OUT = "FS held out"
 RE = MEASURES.index("RE")
@@ -99,7 +99,7 @@ def _notes(choices: Choices, n_seeds: int, recipe: Recipe) -> tuple[str, ...]:
     return (
         f"Means over {n_seeds} seeds ± standard error. Each row has its own best point of its grid by mean FS; "
         "“held out” is the FS of each half of the seeds at the point chosen on the other half.",
-        f"“Exact” is the optimum of the same model (certified to 1e-6) instead of T = {recipe.rounds} rounds.",
+        f"“Exact” is the optimum of the same model (certified to {CERTIFIED:g}) instead of T = {recipe.rounds} rounds.",
         "Chosen: " + ". ".join(tuned) + ".",
         *_astray(choices),
         "At an edge of its grid: " + (". ".join(_at_edges(choices)) or "none") + ".",

@@ -40,10 +40,6 @@ class Evidence:
         """F-scores of a row, one per seed, at the point that the other half of the seeds chose."""
         return self.choices[scenario][row].held_out
 
-    def mean(self, scenario: str, row: str, column: int) -> float:
-        """A row's mean score at the point chosen."""
-        return float(self.choices[scenario][row].scores[:, column].mean())
-
     def against(self, scenarios: Sequence[Scenario], rows: Sequence[str], others: Sequence[str]) -> Pairs:
         """Held-out scores of rows and others, to be compared."""
         return {

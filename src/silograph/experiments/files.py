@@ -8,8 +8,7 @@ import json
 import math
 from pathlib import Path
 
-from silograph._atomic import writing
-from silograph.errors import OutputError
+from silograph._atomic import make_folder, write_text
 from silograph.experiments.outcome import Number, Outcome, Picture, Table
 
 FIELDS = ("block", "row", "column", "ours", "standard error", "paper", "difference")
@@ -18,21 +17,18 @@ LARGE = 10.0
 
 def write_outcome(outcome: Outcome, folder: Path) -> list[Path]:
     """Write everything into the folder; the paths written."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"{folder}: cannot be made ({error.strerror}). Choose another place.") from error
+    make_folder(folder)
     written = []
     for table in outcome.tables:
-        written += [_write(folder / f"{table.name}.md", markdown(table)), *_write_numbers(table, folder)]
+        written += [write_text(folder / f"{table.name}.md", markdown(table)), *_write_numbers(table, folder)]
     for picture in outcome.pictures:
         from silograph.experiments.drawing import save
 
         written += save(picture.figure, folder, picture.name)
-        written.append(_write(folder / f"{picture.name}.md", _markdown_of(picture)))
+        written.append(write_text(folder / f"{picture.name}.md", _markdown_of(picture)))
         if picture.data is not None:
             written += _write_numbers(picture.data, folder)
-    written += [_write(folder / f"{page.name}.md", f"# {page.title}\n\n{page.text}") for page in outcome.pages]
+    written += [write_text(folder / f"{page.name}.md", f"# {page.title}\n\n{page.text}") for page in outcome.pages]
     return written
 
 
@@ -101,18 +97,15 @@ def _write_numbers(table: Table, folder: Path) -> list[Path]:
         "numbers": [dict(zip(FIELDS, map(_in_json, values), strict=True)) for values in records],
     }
     as_json = json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-    return [_write(folder / f"{table.name}.csv", text.getvalue()), _write(folder / f"{table.name}.json", as_json)]
+    return [
+        write_text(folder / f"{table.name}.csv", text.getvalue()),
+        write_text(folder / f"{table.name}.json", as_json),
+    ]
 
 
 def _in_json(value: str | float | None) -> str | float | None:
     """JSON has no word for NaN and infinity."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _write(path: Path, text: str) -> Path:
-    with writing(path) as beside_it:
-        beside_it.write_text(text, encoding="utf-8")
-    return path
 
 
 def _line(cells: list[str]) -> str:

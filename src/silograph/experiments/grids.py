@@ -21,6 +21,7 @@ class Learned:
     graphs: Matrix  # (silos, pairs)
     consensus: Vector
     gamma: Vector  # (silos,)
+    gap: float = np.nan  # certified, relative; NaN where an iteration has none
 
 
 def learned(silos: Sequence[Silo], contender: Contender, recipe: Recipe, point: Point) -> Study:
@@ -37,6 +38,7 @@ def learned_everywhere(silos: Sequence[Silo], contender: Contender, recipe: Reci
                 graphs=np.stack(list(study.graphs.values())),
                 consensus=study.consensus,
                 gamma=np.array(list(study.contributions.values())),
+                gap=study.gap,
             )
             for study in _studies(silos, contender, recipe, points)
         ]

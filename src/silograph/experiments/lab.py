@@ -20,8 +20,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
-from silograph._atomic import writing
-from silograph.errors import OutputError
+from silograph._atomic import make_folder, writing
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -85,10 +84,7 @@ class Lab:
     def _file(self, work: Callable[[Job], Arrays], job: Job) -> Path | None:
         if self.kept is None:
             return None
-        try:
-            self.kept.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise OutputError(f"{self.kept}: cannot be made ({error.strerror}). Choose another place.") from error
+        make_folder(self.kept)
         return self.kept / f"{_key(work, job)}.npz"
 
 
