@@ -13,7 +13,7 @@ import pytest
 from silo_problems import silo_signals
 from silograph import study_runs
 from silograph.cli_study import StudyRequest
-from silograph.cli_tables import TableOptions
+from silograph.tables import TableOptions
 from silograph.runs import sha256_of
 from silograph.study_settings import StudySettings
 

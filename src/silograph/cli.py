@@ -22,7 +22,7 @@ from silograph.errors import ParameterError, SilographError
 
 if TYPE_CHECKING:
     from silograph.cli_study import StudyRequest
-    from silograph.cli_tables import TableOptions
+    from silograph.tables import TableOptions
 
 BAD_INPUT, WRONG_USAGE = 1, 2
 PIPE_WIDTH = 160  # of what is printed to a file or another program
@@ -236,7 +236,7 @@ def learn(
     """Learn one silo's graph, or those of several and their consensus."""
 
     def work() -> None:
-        from silograph.cli_tables import TableOptions
+        from silograph.tables import TableOptions
 
         tables = TableOptions(
             standardize=standardize,

@@ -19,7 +19,7 @@ from rich.text import Text
 from silograph import study_runs
 from silograph.alignment import check_silo_names, order_of
 from silograph.cli_learn import check_force, options_record
-from silograph.cli_tables import TableOptions, doubts, progress_bar, read_costs
+from silograph.cli_tables import doubts, progress_bar
 from silograph.errors import CheckpointError, OutputError, SilographError, SilosError
 from silograph.federation.run import Record
 from silograph.federation.silo import Silo
@@ -27,6 +27,7 @@ from silograph.graph import Graph, graph_on
 from silograph.runs import CHECKPOINT, GRAPH_FILES, RECORD, Input, sha256_of, versions
 from silograph.study import Study, learn_silos
 from silograph.study_settings import StudySettings
+from silograph.tables import TableOptions, read_costs
 
 FORMAT = 1
 UNLIKE = 30.0  # ratio of silos' mean squared differences that is worth a word
@@ -206,7 +207,7 @@ def _record(
             "edges": graph.n_edges,
             "mean_degree": graph.mean_degree,
             "mean_squared_difference": float(silo.cost.mean()),
-            "contribution": _finite(told.get(name, {}).get("contribution")),
+            "contribution": study_runs.finite(told.get(name, {}).get("contribution")),
             "is_consensus": told.get(name, {}).get("distance") == 0,
         }
         for (name, graph), source, silo in zip(graphs.items(), inputs, silos, strict=True)
@@ -218,35 +219,9 @@ def _record(
         "silos": each,
         "resumed": request.resumed,
         "parameters": asdict(request.settings) | options_record(request.tables),
-        "result": {
-            "nodes": consensus.n_nodes,
-            "consensus_edges": consensus.n_edges,
-            "mean_degree": study.degree,
-            "degree_asked": study.degree_asked,
-            "degree_alone": study.degree_alone,
-            "degree_reached": study.degree_reached,
-            "alpha": study.alpha,
-            "beta": study.beta,
-            "coupling": study.coupling,
-            "sparsity": study.sparsity,
-            "nu": _finite(study.nu),
-            "lam": study.lam,
-            "rho": study.rho,
-            "objective": study.objective,
-            "relative_gap": _finite(study.gap),
-            "certified": bool(np.isfinite(study.gap)),
-            "converged": None if np.isnan(study.gap) else study.converged,  # None: a method without a certificate
-            "rounds": study.n_rounds,
-            "setup_rounds": study.n_setup_rounds,
-            "seconds": round(seconds, 4),
-        },
+        "result": study_runs.result_record(study, consensus, seconds=seconds),
         "versions": versions(),
     }
-
-
-def _finite(value: float | None) -> float | None:
-    """JSON has no infinity."""
-    return value if value is not None and np.isfinite(value) else None
 
 
 def summary(request: StudyRequest, record: dict[str, Any]) -> Group:

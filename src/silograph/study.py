@@ -14,30 +14,15 @@ from pathlib import Path
 import numpy as np
 
 from silograph._types import Vector
-from silograph.errors import ParameterError
 from silograph.federation.inprocess import InProcess
 from silograph.federation.messages import Reported
 from silograph.federation.run import Engine, Finished, Record, run
-from silograph.federation.silo import Memory, Silo
+from silograph.federation.silo import Silo
 from silograph.federation.store import Checkpoint
-from silograph.methods.algorithm1 import Algorithm1
-from silograph.methods.attracted import Attracted
-from silograph.methods.averaging import Rounds
-from silograph.methods.consensus import Consensus
-from silograph.methods.ditto import ExactDitto, ditto
-from silograph.methods.fedavg import fedavg
-from silograph.methods.fedprox import fedprox
-from silograph.methods.independent import Independent
-from silograph.methods.method import Method
-from silograph.methods.mrmtl import mrmtl
-from silograph.methods.pooled import Pooled
-from silograph.methods.setup import Setup
-from silograph.study_settings import COUPLED, StudySettings
-from silograph.tuning import check_degree, default_degree
+from silograph.methods.method import Federation, Method
+from silograph.study_methods import method_of, scalars_of, setup_of
+from silograph.study_settings import StudySettings
 
-DEFAULT_COUPLING, DEFAULT_SPARSITY = 0.5, 0.1
-PAPER_STEP, PAPER_ROUNDS = 0.005, 50
-MOST_ROUNDS = 200  # of an exact method
 LOOSE = 1e-2  # relative gap of Algorithm 1 beyond which its user is told
 
 OnRound = Callable[[str, Record], None]  # stage, record
@@ -48,7 +33,7 @@ class Study:
     """What was learned, and the evidence for it."""
 
     consensus: Vector  # one weight per pair
-    graphs: Mapping[str, Vector]  # by silo
+    graphs: Mapping[str, Vector]  # by silo; only of those that give theirs away
     contributions: Mapping[str, float]  # γ by silo; empty unless it may be reported
     reported: Reported
     objective: float
@@ -64,7 +49,7 @@ class Study:
     lam: float
     coupling: float | None  # what was asked for; None where ν and λ were given, or the method has neither
     sparsity: float | None
-    degree: float  # mean number of neighbours over all silos' graphs
+    degree: float  # mean number of neighbours over all silos' graphs; NaN where one keeps it to itself
     degree_asked: float | None  # None where α and β were given
     degree_alone: float | None  # what the silos' own graphs have, which the degree asked for is about
     degree_reached: bool
@@ -96,7 +81,7 @@ def learn_silos(
     engine = InProcess(silos, report=settings.report, workers=workers)
     run_id = run_identity(silos, settings, start)
     try:
-        return _learn(engine, silos, settings, run_id=run_id, checkpoint=checkpoint, start=start, on_round=on_round)
+        return learn_on(engine, settings, run_id=run_id, checkpoint=checkpoint, start=start, on_round=on_round)
     finally:
         engine.close()
 
@@ -113,28 +98,29 @@ def run_identity(silos: Sequence[Silo], settings: StudySettings, start: Vector |
     return digest.hexdigest()[:32]
 
 
-def _learn(
+def learn_on(
     engine: Engine,
-    silos: Sequence[Silo],
     settings: StudySettings,
     *,
     run_id: str,
-    checkpoint: Path | None,
-    start: Vector | None,
-    on_round: OnRound,
+    checkpoint: Path | None = None,
+    start: Vector | None = None,
+    on_round: OnRound = lambda stage, record: None,
 ) -> Study:
+    """Learn on any engine: set-up, the method, and the graphs as far as silos give them."""
+
     def stage(name: str, method: Method) -> Finished:
         kept = None if checkpoint is None else Checkpoint(checkpoint / name, run_id=run_id)
         return run(method, engine, run_id=run_id, checkpoint=kept, on_round=lambda record: on_round(name, record))
 
-    setup = setup_of(settings, engine)
+    setup = setup_of(settings, engine.federation.pairs)
     prepared = stage("setup", setup)
     parameters = prepared.state
+    engine.prepare(scalars_of(parameters))
     method = method_of(settings, parameters, engine.federation.n_silos, start)
     finished = stage("learn", method)
-    state, n_nodes = finished.state, engine.federation.pairs.n_nodes
-    graphs = {silo.name: silo.memory["graph"] for silo in silos}
-    edges = sum(int(np.count_nonzero(w)) for w in graphs.values())
+    state = finished.state
+    graphs = engine.finish(state["consensus"])
     return Study(
         consensus=state["consensus"],
         graphs=graphs,
@@ -153,149 +139,20 @@ def _learn(
         lam=parameters["lam"] or 0.0,
         coupling=setup.coupling,
         sparsity=setup.sparsity,
-        degree=2 * edges / (n_nodes * len(graphs)),
+        degree=_mean_degree(graphs, finished.reported, engine.federation),
         degree_asked=setup.degree,
         degree_alone=parameters.get("degree"),
         degree_reached=parameters.get("degree_reached", True),
     )
 
 
-def setup_of(settings: StudySettings, engine: Engine) -> Setup:
-    """The set-up exchange that the settings call for."""
-    pairs = engine.federation.pairs
-    degree = settings.degree
-    if settings.alpha is None:
-        degree = default_degree(pairs) if degree is None else degree
-        check_degree(degree, pairs)
-    coupling = sparsity = None
-    if settings.method in COUPLED and settings.nu is None:
-        coupling = DEFAULT_COUPLING if settings.coupling is None else settings.coupling
-        sparsity = DEFAULT_SPARSITY if settings.sparsity is None else settings.sparsity
-    rho = None if settings.nu is None or settings.lam is None else settings.nu * settings.lam
-    return Setup(
-        degree=degree,
-        alpha=settings.alpha,
-        beta=settings.beta,
-        coupling=coupling,
-        sparsity=sparsity,
-        rho=rho,
-        lam=settings.lam,
-        zeta=settings.zeta_used,
-    )
-
-
-def method_of(settings: StudySettings, parameters: Memory, n_silos: int, start: Vector | None = None) -> Method:
-    """The method with the model's parameters, as the set-up exchange found them."""
-    alpha, beta, pooled = parameters["alpha"], parameters["beta"], parameters["start"]
-    zeta, tol = settings.zeta_used, settings.tol
-    most = settings.rounds or MOST_ROUNDS
-    if settings.method == "exact":
-        if parameters["rho"] == 0:  # nothing to couple
-            if parameters.get("alike"):  # silos that are alike share the pooled graph
-                return Pooled(alpha=alpha, beta=beta, pooled=pooled, zeta=zeta, tol=tol)
-            return Independent(alpha=alpha, beta=beta, zeta=zeta, tol=tol)
-        if settings.weights == "equal":
-            return Attracted(
-                name="exact",
-                alpha=alpha,
-                beta=beta,
-                pull=parameters["rho"] / n_silos,
-                lam=parameters["lam"],
-                weight=1 / n_silos,
-                pooled=pooled if start is None else start,
-                zeta=zeta,
-                tol=tol,
-                max_rounds=most,
-            )
-        return Consensus(
-            alpha=alpha,
-            beta=beta,
-            rho=parameters["rho"],
-            lam=parameters["lam"],
-            pooled=pooled if start is None else start,
-            zeta=zeta,
-            tol=tol,
-            max_rounds=most,
-        )
-    if settings.method == "pooled":
-        return Pooled(alpha=alpha, beta=beta, pooled=pooled, zeta=zeta, tol=tol)
-    if not settings.by_gradient:
-        strength = settings.pull_used * 4 * beta
-        if settings.method == "mrmtl" and strength > 0:
-            return Attracted(
-                name="mrmtl",
-                alpha=alpha,
-                beta=beta,
-                pull=strength,
-                pooled=pooled,
-                zeta=zeta,
-                tol=tol,
-                max_rounds=most,
-            )
-        if settings.method == "ditto":
-            return ExactDitto(alpha=alpha, beta=beta, pull=strength, pooled=pooled, zeta=zeta, tol=tol)
-        return Independent(alpha=alpha, beta=beta, zeta=zeta, tol=tol)
-    return _gradient_method(settings, parameters)
-
-
-def _gradient_method(settings: StudySettings, parameters: Memory) -> Method:
-    alpha, beta, zeta = parameters["alpha"], parameters["beta"], settings.zeta_used
-    rounds = settings.rounds or PAPER_ROUNDS
-    step = PAPER_STEP / alpha if settings.step is None or settings.step == "lipschitz" else settings.step
-    if settings.method == "algorithm1":
-        if parameters["rho"] == 0:
-            raise ParameterError(
-                "Algorithm 1 divides by rho, which is 0: the coupling is, or the silos are alike. "
-                "Use method='exact', or give nu and lam."
-            )
-        return Algorithm1(
-            alpha=alpha,
-            beta=beta,
-            rho=parameters["rho"],
-            lam=parameters["lam"],
-            zeta=zeta,
-            local_steps=settings.local_steps,
-            rounds=rounds,
-            step=None if settings.step == "lipschitz" else step,
-            momentum=settings.momentum,
-            epsilon=settings.epsilon,
-            first_weight=settings.first_weight,
-            equal=settings.weights == "equal",
-            fresh=settings.fresh,
-            cap=settings.gamma_cap,
-            tol=settings.tol,
-        )
-    if settings.method == "independent":
-        return Independent(
-            alpha=alpha,
-            beta=beta,
-            zeta=zeta,
-            exact=False,
-            rounds=rounds,
-            local_steps=settings.local_steps,
-            step=step,
-            momentum=settings.momentum,
-            first_weight=settings.first_weight,
-            tol=settings.tol,
-        )
-    averaging = Rounds(
-        alpha=alpha,
-        beta=beta,
-        zeta=zeta,
-        pull=settings.pull_used * 4 * beta,
-        local_steps=settings.local_steps,
-        rounds=rounds,
-        step=step,
-        momentum=settings.momentum,
-        first_weight=settings.first_weight,
-    )
-    methods: dict[str, Callable[[Rounds], Method]] = {
-        "fedavg": fedavg,
-        "fedprox": fedprox,
-        "mrmtl": mrmtl,
-        "ditto": ditto,
-    }
-    return methods[settings.method](averaging)
+def _mean_degree(graphs: Mapping[str, Vector], reported: Reported, federation: Federation) -> float:
+    """Over all silos' graphs, or what silos tell of them; NaN where one does neither."""
+    told = {name: numbers["edges"] for name, numbers in reported.items() if "edges" in numbers}
+    edges = told | {name: float(np.count_nonzero(w)) for name, w in graphs.items()}
+    if len(edges) < federation.n_silos:
+        return np.nan
+    return 2 * sum(edges.values()) / (federation.pairs.n_nodes * federation.n_silos)
 
 
 def not_converged(study: Study, settings: StudySettings) -> str | None:

@@ -20,11 +20,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from silograph.errors import CheckpointError, OutputError
 from silograph.federation.run import Record
 from silograph.graph import Graph
 from silograph.graph_files import write_graph
 from silograph.runs import CHECKPOINT, GRAPH_FILES, OURS, RECORD, REQUEST
+from silograph.study import Study
 
 DONE = ".checkpoint.done"  # what the checkpoint is called when the results are in place
 CONSENSUS, SILOS, HISTORY = "consensus", "silos", "history.csv"
@@ -87,12 +90,7 @@ def finish(
     try:
         made = Path(tempfile.mkdtemp(prefix=".results.", dir=folder))
         try:
-            _write_graphs(made / CONSENSUS, consensus)
-            for name, graph in silos.items():
-                _write_graphs(made / SILOS / name, graph)
-            _write_history(made / HISTORY, history)
-            text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
-            (made / RECORD).write_text(text, encoding="utf-8")
+            fill(made, consensus, silos, history, record)
             for name in (CONSENSUS, SILOS, HISTORY, RECORD):
                 _move(made / name, folder / name)
         finally:
@@ -101,6 +99,50 @@ def finish(
         tidy(folder)
     except OSError as error:
         raise OutputError(f"{folder}: the results cannot be written ({error.strerror}).") from error
+
+
+def fill(
+    folder: Path, consensus: Graph, silos: Mapping[str, Graph], history: Sequence[Record], record: Mapping[str, Any]
+) -> None:
+    """Write all results into an empty folder."""
+    _write_graphs(folder / CONSENSUS, consensus)
+    (folder / SILOS).mkdir()
+    for name, graph in silos.items():
+        _write_graphs(folder / SILOS / name, graph)
+    _write_history(folder / HISTORY, history)
+    text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
+    (folder / RECORD).write_text(text, encoding="utf-8")
+
+
+def result_record(study: Study, consensus: Graph, *, seconds: float) -> dict[str, Any]:
+    """What came out, as plain data."""
+    return {
+        "nodes": consensus.n_nodes,
+        "consensus_edges": consensus.n_edges,
+        "mean_degree": finite(study.degree),
+        "degree_asked": study.degree_asked,
+        "degree_alone": study.degree_alone,
+        "degree_reached": study.degree_reached,
+        "alpha": study.alpha,
+        "beta": study.beta,
+        "coupling": study.coupling,
+        "sparsity": study.sparsity,
+        "nu": finite(study.nu),
+        "lam": study.lam,
+        "rho": study.rho,
+        "objective": study.objective,
+        "relative_gap": finite(study.gap),
+        "certified": bool(np.isfinite(study.gap)),
+        "converged": None if np.isnan(study.gap) else study.converged,  # None: a method without a certificate
+        "rounds": study.n_rounds,
+        "setup_rounds": study.n_setup_rounds,
+        "seconds": round(seconds, 4),
+    }
+
+
+def finite(value: float | None) -> float | None:
+    """The number, or nothing: JSON has no infinity."""
+    return value if value is not None and np.isfinite(value) else None
 
 
 def tidy(folder: Path) -> None:

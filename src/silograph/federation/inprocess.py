@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from silograph._types import Vector
 from silograph.edges import Pairs
 from silograph.errors import SilosError
 from silograph.federation.exchange import answered
@@ -48,6 +49,13 @@ class InProcess:
         for update in updates:
             check_update(update, task.header, fields, n_pairs=self.silos[0].pairs.size)
         return add_up(updates)
+
+    def prepare(self, scalars: Mapping[str, float]) -> None:
+        """Nothing to do: silos here share the coordinator's method."""
+
+    def finish(self, consensus: Vector) -> Mapping[str, Vector]:
+        """Every silo's graph: they have one owner."""
+        return {silo.name: silo.memory["graph"] for silo in self.silos}
 
     @property
     def memory(self) -> Memory:

@@ -16,7 +16,7 @@ import struct
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import isfinite, isnan
+from math import isnan
 from typing import Any, Literal
 
 import numpy as np
@@ -31,6 +31,8 @@ CHECKSUM = struct.Struct("<I")
 MAGIC = b"SLGR"
 LARGEST = 2**31  # numbers in one message: 16 GB, far beyond any graph this library learns
 LONGEST_LIST = 1000
+# Beyond these, sums or squares overflow; no data that are accepted lead there, nor steps that are too long
+FARTHEST: dict[str, float] = {"pairs": 1e150, "number": 1e300, "list": 1e300}
 FLOAT64 = np.dtype(np.float64)
 REPORTABLE = {"samples", "edges", "distance", "contribution"}  # what a silo may tell of itself, if it is allowed to
 NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
@@ -119,6 +121,11 @@ def update_of(
     return Update(header=header, silo=silo, reported=dict(reported or {}), _parts=dict(parts))
 
 
+def parts_of(update: Update) -> Mapping[str, Vector | float]:
+    """An update's numbers, for the silo that made it and wants to write it down."""
+    return update._parts
+
+
 def add_up(updates: Sequence[Update]) -> Total:
     """The sum. It does not depend on the order of silos: terms are added from the smallest to the largest."""
     if not updates:
@@ -177,7 +184,7 @@ def _place(source: str, header: Header) -> str:
 def _complaint(part: Vector | float, expected: Field, n_pairs: int) -> str | None:
     """What is wrong with a part; nothing if it is as it should be."""
     quick = type(part) is float and expected.kind == "number"  # by far the most
-    if quick and isfinite(part) and not (expected.nonnegative and part < 0):
+    if quick and abs(float(part)) <= FARTHEST["number"] and not (expected.nonnegative and float(part) < 0):
         return None
     values = np.asarray(part)
     if values.dtype != FLOAT64:
@@ -186,23 +193,26 @@ def _complaint(part: Vector | float, expected: Field, n_pairs: int) -> str | Non
         return f"expected at most {LONGEST_LIST} numbers, got shape {values.shape}."
     if expected.kind != "list" and values.shape != ((n_pairs,) if expected.kind == "pairs" else ()):
         return f"expected shape {(n_pairs,) if expected.kind == 'pairs' else ()}, got {values.shape}."
-    least = _least(values.ravel())
+    least, largest = _range(values.ravel())
     if isnan(least):
         return "expected finite numbers, got NaN or infinity."
+    if max(-least, largest) > FARTHEST[expected.kind]:
+        return f"expected numbers up to {FARTHEST[expected.kind]:g}, got {least:g} to {largest:g}."
     if expected.nonnegative and least < 0:
         return f"expected numbers ≥ 0, got {least:g}."
     return None
 
 
 @kernel
-def _least(values: Vector) -> float:
-    """The least of the numbers, ∞ if there are none; NaN if one is not finite."""
-    least = np.inf
+def _range(values: Vector) -> tuple[float, float]:
+    """The least and the largest of the numbers, ∞ and −∞ if there are none; NaN if one is not finite."""
+    least, largest = np.inf, -np.inf
     for k in range(values.size):
         if not np.isfinite(values[k]):
-            return np.nan
+            return np.nan, np.nan
         least = min(least, values[k])
-    return least
+        largest = max(largest, values[k])
+    return least, largest
 
 
 def check_update(update: Update, task: Header, fields: Mapping[str, Field], *, n_pairs: int) -> None:
@@ -215,6 +225,9 @@ def check_update(update: Update, task: Header, fields: Mapping[str, Field], *, n
         raise ProtocolError(
             f"{update.silo}, round {task.round}: tells {sorted(unknown)} of itself, which no method does."
         )
+    negative = [name for name, number in update.reported.items() if number < 0]  # NaN: not known; ∞: fused
+    if negative:
+        raise ProtocolError(f"{update.silo}, round {task.round}: expected {negative} ≥ 0.")
 
 
 # --- the wire ---------------------------------------------------------------------------------------------------------

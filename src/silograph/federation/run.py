@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from silograph._types import Vector
 from silograph.federation.messages import Header, Reported, Task, Total, check_parts
 from silograph.federation.silo import Memory
 from silograph.federation.store import Checkpoint
@@ -23,6 +24,12 @@ class Engine(Protocol):
 
     def exchange(self, method: Method, task: Task) -> Total:
         """Bring a task to every silo, and the sum of their answers back."""
+
+    def prepare(self, scalars: Mapping[str, float]) -> None:
+        """Let silos know what set-up found, from which they make the method's own half."""
+
+    def finish(self, consensus: Vector) -> Mapping[str, Vector]:
+        """Tell the silos the consensus that the run ended at; receive the graphs of those that give theirs away."""
 
     @property
     def memory(self) -> Memory:

@@ -43,7 +43,7 @@ STEPS = MappingProxyType(
     {
         "rule": Step(down={}, up={"log_theta": NUMBER}),
         "degree": Step(down={"theta": NUMBER_NONNEGATIVE}, up={"degree": NUMBER_NONNEGATIVE}),
-        "costs": Step(down={}, up={"cost": PAIRS}),
+        "costs": Step(down={}, up={"cost": PAIRS_NONNEGATIVE}),
         "forces": Step(
             down={"u": PAIRS_NONNEGATIVE, "alpha": NUMBER, "beta": NUMBER}, up={"force_square": NUMBER_NONNEGATIVE}
         ),

@@ -1,0 +1,96 @@
+"""Conduct a run from where it is to its end: the coordinator's process calls this, on any transport."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from silograph.errors import SilographError
+from silograph.federation.coordinator.history import History
+from silograph.federation.coordinator.quarantine import Quarantine
+from silograph.federation.coordinator.question import Call, Post, SitesTroubleError, StoppedError, Transport
+from silograph.federation.coordinator.results import write_results
+from silograph.federation.coordinator.run_folder import Outcome, RunFolder
+from silograph.federation.coordinator.sites import Sites
+from silograph.federation.identity import Signer, Trust
+from silograph.federation.locks import Lock
+from silograph.federation.run import Record
+from silograph.methods.method import Federation
+from silograph.study import learn_on
+from silograph.study_file import pairs_of
+
+PATIENCE = 30.0  # seconds for an earlier process of the same run to end
+
+
+def conduct(
+    run: RunFolder,
+    transport: Transport,
+    *,
+    attempt: str,
+    signer: Signer,
+    trust: Trust,
+    stopped: Callable[[], bool] = lambda: False,
+) -> Outcome:
+    """Go on with the run until it is done or cannot go on; how it ended is written down too."""
+    lock = Lock(run.folder / "lock")
+    if not lock.take(wait=PATIENCE):
+        return Outcome(attempt=attempt, ended="failed", message="another process conducts this run")
+    try:
+        with History(run.history) as history:
+            outcome = _ended(run, transport, history, attempt=attempt, signer=signer, trust=trust, stopped=stopped)
+        run.end(outcome)
+    finally:
+        lock.release()
+    return outcome
+
+
+def _ended(
+    run: RunFolder,
+    transport: Transport,
+    history: History,
+    *,
+    attempt: str,
+    signer: Signer,
+    trust: Trust,
+    stopped: Callable[[], bool],
+) -> Outcome:
+    study = run.study()
+    pairs = pairs_of(study, run.nodes)
+    post = Post(
+        transport=transport,
+        call=Call(run=run.run_id, study=study.text.decode(), nodes=run.nodes, silos=run.sites),
+        policy=study.policy,
+        signer=signer,
+        trust=trust,
+        history=history,
+        quarantine=Quarantine(run.folder / "quarantine"),
+        stopped=stopped,
+    )
+    sites = Sites(post, Federation(pairs=pairs, silos=run.sites))
+    history.add_event("resumed" if run.checkpoint.exists() else "started", reason=attempt)
+    try:
+        _learn(run, sites, history)
+    except SitesTroubleError as error:
+        troubles = tuple({"site": one.site, "kind": one.kind, "reason": one.reason} for one in error.troubles)
+        return Outcome(attempt=attempt, ended="trouble", message=str(error), troubles=troubles)
+    except StoppedError as error:
+        return Outcome(attempt=attempt, ended="stopped", message=str(error))
+    except SilographError as error:
+        return Outcome(attempt=attempt, ended="failed", message=str(error))
+    finally:
+        sites.close()
+    history.add_event("finished")
+    return Outcome(attempt=attempt, ended="done")
+
+
+def _learn(run: RunFolder, sites: Sites, history: History) -> None:
+    started = time.monotonic()
+
+    def keep(stage: str, record: Record) -> None:
+        traffic = sites.traffic
+        history.add_round(stage, record, seconds=traffic.seconds, bytes_down=traffic.down, bytes_up=traffic.up)
+
+    sites.greet()
+    study = run.study()
+    learned = learn_on(sites, study.settings, run_id=run.run_id, checkpoint=run.checkpoint, on_round=keep)
+    write_results(run, study, learned, sites.federation.pairs, history, seconds=time.monotonic() - started)

@@ -1,0 +1,246 @@
+"""One question to one site, asked until there is an answer that can be believed, or the policy says enough.
+
+A reply counts only if it is signed by the site that was asked, replies to just this question, and holds just what the
+step calls for. Anything else is kept aside with the reason, and the question is asked again, a few times.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Generic, Literal, Protocol, TypeVar
+
+from silograph.errors import ProtocolError, SilographError
+from silograph.federation.coordinator.history import History
+from silograph.federation.coordinator.quarantine import Quarantine
+from silograph.federation.envelope import Letter, Opened, opened
+from silograph.federation.identity import Signer, Trust
+from silograph.federation.refusals import PASSING, REASONS
+from silograph.study_file import Policy
+
+T = TypeVar("T")
+
+LONGEST_REASON = 300  # characters; what a site sends may be quoted in it
+FIRST_WAIT, LONGEST_WAIT = 10.0, 120.0  # seconds for one try to reach a site
+GONE_AFTER = 3.0  # seconds of being out of reach after which a site's process is not waited for any more
+PAUSE = 0.3  # seconds between two tries at a site out of reach
+APPROVAL_PAUSE = 2.0  # seconds between two questions whether the study is approved by now
+MOST_REJECTED = 3  # bad answers to one question before the site counts as unable to answer
+
+
+TroubleKind = Literal["lost", "missing", "refused", "rejected"]
+
+
+class Silence(Enum):
+    """Why no bytes came back."""
+
+    LATE = "no answer in time"
+    UNREACHABLE = "out of reach"
+
+
+class Transport(Protocol):
+    """All that the engine asks of what carries bytes."""
+
+    def ask(self, site: str, data: bytes, timeout: float) -> bytes | Silence:
+        """Bring bytes to a site, and its bytes back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why a site is without an answer."""
+
+    site: str
+    kind: TroubleKind  # its process gone, silent too long, unwilling, not believed
+    reason: str
+
+
+class SitesTroubleError(SilographError):
+    """Sites that did not answer as they should: what to do is the policy's affair."""
+
+    def __init__(self, troubles: Sequence[Trouble]) -> None:
+        self.troubles = tuple(troubles)
+        super().__init__("; ".join(f"{one.site}: {one.reason}" for one in troubles))
+
+
+class StoppedError(SilographError):
+    """The run was told to stop."""
+
+
+class Traffic:
+    """What an exchange cost; counted by several threads."""
+
+    def __init__(self) -> None:
+        self.seconds, self.down, self.up = 0.0, 0, 0
+        self._lock = threading.Lock()
+
+    def count(self, *, down: int = 0, up: int = 0) -> None:
+        """Add bytes."""
+        with self._lock:
+            self.down += down
+            self.up += up
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """What every site is told before the first round."""
+
+    run: str
+    study: str  # the study file's text
+    nodes: tuple[str, ...]
+    silos: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Post:
+    """What it takes to ask: how bytes travel, in whose name, whom to believe, how long to wait, where to note it."""
+
+    transport: Transport
+    call: Call
+    policy: Policy
+    signer: Signer
+    trust: Trust
+    history: History
+    quarantine: Quarantine
+    stopped: Callable[[], bool] = lambda: False
+
+    def letter(self, kind: str, body: bytes, **head: Any) -> Letter:
+        """A question about the run, for any of its sites."""
+        return Letter({"kind": kind, "run": self.call.run, **head}, body, self.signer)
+
+    def hello(self) -> Letter:
+        """The first question: what is going to be asked."""
+        about = {"study": self.call.study, "nodes": self.call.nodes, "silos": self.call.silos}
+        return self.letter("hello", json.dumps(about).encode())
+
+    def note(self, trouble: Trouble, stage: str | None = None) -> None:
+        """Write a trouble down."""
+        self.history.add_event(trouble.kind, site=trouble.site, stage=stage, reason=trouble.reason)
+        self.history.see_site(trouble.site, state=trouble.kind, note=trouble.reason, seen=False)
+
+
+class TroubleFound(Exception):  # noqa: N818 - carries a trouble out of a thread
+    """A question that ends without an answer."""
+
+    def __init__(self, site: str, kind: TroubleKind, reason: str) -> None:
+        super().__init__(reason)
+        self.trouble = Trouble(site, kind, reason)
+
+
+class NotNeeded(Exception):  # noqa: N818 - no error
+    """An answer that is not waited for any more: the round cannot be completed, or the run was told to stop."""
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Question(Generic[T]):
+    """One question to one site, asked again until it is answered or the policy ends it."""
+
+    post: Post
+    site: str
+    letter: Letter
+    checked: Callable[[str, Opened], T]  # the answer proper; raises ProtocolError for one that cannot be believed
+    traffic: Traffic
+    over: threading.Event  # set once the others' answers are of no use
+    allowed: Sequence[str] = ()  # refusals that are answers too
+    since: float = field(default_factory=time.monotonic)
+    heard: float = field(default_factory=time.monotonic)  # when the site was last in reach
+    rejected: int = 0
+    told: bool = False
+
+    def answer(self) -> T:
+        """The answer, once there is one that can be believed."""
+        wait = FIRST_WAIT
+        while True:
+            if self.over.is_set() or self.post.stopped():
+                raise NotNeeded
+            data, digest = self.letter.to(self.site)
+            self.traffic.count(down=len(data))
+            reply = self.post.transport.ask(self.site, data, wait)
+            if isinstance(reply, Silence):
+                self._silent(reply)
+                wait = min(2 * wait, LONGEST_WAIT)
+                continue
+            self.heard = time.monotonic()
+            self.traffic.count(up=len(reply))
+            try:
+                found = self._believed(reply, digest)
+                if not self._refusal(found):
+                    answer = self.checked(self.site, found)
+                    self.post.history.see_site(self.site, state="answered", version=str(found.head.get("version"))[:40])
+                    return answer
+            except ProtocolError as error:
+                self._reject(reply, error)
+
+    def _silent(self, silence: Silence) -> None:
+        now = time.monotonic()
+        if silence is Silence.UNREACHABLE:
+            if now - self.heard > GONE_AFTER:
+                raise TroubleFound(self.site, "lost", "its process is gone or out of reach")
+            time.sleep(PAUSE)
+        self._check_patience()
+
+    def _check_patience(self) -> None:
+        """After the study's timeout the policy applies; one that waits says so once, and waits on."""
+        policy = self.post.policy
+        if time.monotonic() - self.since <= policy.timeout:
+            return
+        reason = f"has not answered for {policy.timeout:g} s"
+        if policy.on_missing != "wait":
+            raise TroubleFound(self.site, "missing", reason)
+        if not self.told:
+            self.told = True
+            self.post.note(Trouble(self.site, "missing", reason + "; waiting for it, as the study says"))
+
+    def _believed(self, data: bytes, digest: str) -> Opened:
+        """The reply, once it is this site's, to this question."""
+        reply = opened(data, self.post.trust)
+        if reply.sender != self.site:
+            raise ProtocolError(f"message: was signed by {reply.sender!r}, but {self.site!r} was asked.")
+        if reply.head.get("re") != digest:
+            raise ProtocolError("message: replies to another question: an old one, or one of another run.")
+        if reply.head.get("run") != self.post.call.run:
+            raise ProtocolError("message: belongs to another run.")
+        if reply.head.get("kind") not in ("answer", "refusal"):
+            raise ProtocolError("message: is neither an answer nor a refusal.")
+        return reply
+
+    def _refusal(self, reply: Opened) -> bool:
+        """Whether to ask again; raises when that would not help."""
+        if reply.head["kind"] == "answer":
+            return False
+        code = reply.head.get("code")
+        if code in self.allowed:
+            return False
+        if not isinstance(code, str) or code not in REASONS:
+            raise ProtocolError("message: refuses for a reason that silograph does not have.")
+        self.post.history.see_site(self.site, state=code, note=REASONS[code])
+        if code not in PASSING:
+            raise TroubleFound(self.site, "refused", REASONS[code])
+        self._check_patience()
+        if code == "unknown-run":  # its process is a new one
+            self._greet()
+        elif code == "unapproved":
+            self.over.wait(APPROVAL_PAUSE)
+        return True
+
+    def _greet(self) -> None:
+        Question(
+            post=self.post,
+            site=self.site,
+            letter=self.post.hello(),
+            checked=lambda site, reply: None,
+            traffic=self.traffic,
+            over=self.over,
+        ).answer()
+
+    def _reject(self, data: bytes, error: ProtocolError) -> None:
+        """Keep a bad reply aside with the reason; a site that sends nothing else cannot take part."""
+        reason = str(error)[:LONGEST_REASON]
+        file = self.post.quarantine.keep(self.site, data)
+        self.post.history.add_event("rejected", site=self.site, reason=reason, file=file)
+        self.rejected += 1
+        if self.rejected >= MOST_REJECTED:
+            raise TroubleFound(self.site, "rejected", f"sent {self.rejected} answers that were not believed: {reason}")

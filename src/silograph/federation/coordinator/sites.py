@@ -1,0 +1,151 @@
+"""The engine of a federation of real sites: ask each, check each answer, add up.
+
+How bytes travel is the transport's affair (NVFlare, or a function call in tests). What is in them, who sent them, which
+answer belongs to which question and what to do about a site that does not answer is decided here and in question.py,
+the same for all.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from silograph._types import Vector
+from silograph.errors import ProtocolError
+from silograph.federation.coordinator.question import (
+    NotNeeded,
+    Post,
+    Question,
+    SitesTroubleError,
+    StoppedError,
+    Traffic,
+    Trouble,
+    TroubleFound,
+)
+from silograph.federation.envelope import Letter, Opened
+from silograph.federation.messages import (
+    PAIRS_NONNEGATIVE,
+    Field,
+    Header,
+    Task,
+    Total,
+    Update,
+    add_up,
+    check_update,
+    decode_update,
+    encode_task,
+    parts_of,
+)
+from silograph.federation.silo import Memory
+from silograph.methods.method import Federation, Method
+
+T = TypeVar("T")
+
+
+class Sites:
+    """Sites that are elsewhere."""
+
+    def __init__(self, post: Post, federation: Federation) -> None:
+        self.federation = federation
+        self.traffic = Traffic()  # of the last exchange
+        self._post = post
+        self._scalars: Mapping[str, float] | None = None  # None: set-up goes on
+        self._pool = ThreadPoolExecutor(federation.n_silos)
+
+    def greet(self) -> None:
+        """Tell every site what is going to be asked, and wait until each is ready."""
+        self._ask_all(self._post.hello(), lambda site, reply: None)
+
+    def exchange(self, method: Method, task: Task) -> Total:
+        """Ask every site, check every answer, add up."""
+        header = task.header
+        fields = method.steps[header.step].up
+        letter = self._post.letter(
+            "round",
+            encode_task(task),
+            stage=self._stage,
+            step=header.step,
+            round=header.round,
+            scalars=dict(self._scalars or {}),
+        )
+        return add_up(self._ask_all(letter, lambda site, reply: self._update(site, reply, header, fields)))
+
+    def prepare(self, scalars: Mapping[str, float]) -> None:
+        """From now on, questions carry what set-up found."""
+        self._scalars = dict(scalars)
+
+    def finish(self, consensus: Vector) -> Mapping[str, Vector]:
+        """Tell the sites the consensus; receive the graphs of those that give theirs away."""
+        header = Header(run=self._post.call.run, method="finish", step="finish", round=1)
+        letter = self._post.letter("finish", encode_task(Task(header=header, parts={"consensus": consensus})))
+
+        def graph(site: str, reply: Opened) -> Vector | None:
+            if reply.head.get("code") == "kept":
+                return None
+            w = parts_of(self._update(site, reply, header, {"graph": PAIRS_NONNEGATIVE}))["graph"]
+            assert not isinstance(w, float)
+            return w
+
+        graphs = self._ask_all(letter, graph, allowed=("kept",))
+        return {site: w for site, w in zip(self.federation.silos, graphs, strict=True) if w is not None}
+
+    @property
+    def memory(self) -> Memory:
+        """Nothing: what silos keep, they keep themselves."""
+        return {}
+
+    def restore(self, memory: Memory) -> None:
+        """Nothing to do: sites know where they are."""
+
+    def close(self) -> None:
+        """Let the threads go."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    @property
+    def _stage(self) -> str:
+        return "setup" if self._scalars is None else "learn"
+
+    def _ask_all(self, letter: Letter, checked: Callable[[str, Opened], T], *, allowed: Sequence[str] = ()) -> list[T]:
+        """Every site's answer, in the order of sites; raises with all troubles together."""
+        started = time.monotonic()
+        self.traffic, over = Traffic(), threading.Event()
+
+        def one(site: str) -> T | Trouble | NotNeeded:
+            question = Question(
+                post=self._post,
+                site=site,
+                letter=letter,
+                checked=checked,
+                traffic=self.traffic,
+                over=over,
+                allowed=allowed,
+            )
+            try:
+                return question.answer()
+            except TroubleFound as found:
+                if found.trouble.kind != "missing":
+                    over.set()  # the others are not waited for: the round cannot be completed
+                return found.trouble
+            except NotNeeded as cut_short:
+                return cut_short
+
+        answers = list(self._pool.map(one, self.federation.silos))
+        self.traffic.seconds = time.monotonic() - started
+        troubles = [answer for answer in answers if isinstance(answer, Trouble)]
+        for trouble in troubles:
+            self._post.note(trouble, self._stage)
+        if troubles:
+            raise SitesTroubleError(troubles)
+        if any(isinstance(answer, NotNeeded) for answer in answers):
+            raise StoppedError("The run was told to stop.")
+        return [answer for answer in answers if not isinstance(answer, Trouble | NotNeeded)]
+
+    def _update(self, site: str, reply: Opened, header: Header, fields: Mapping[str, Field]) -> Update:
+        update = decode_update(reply.body)
+        if update.silo != site:
+            raise ProtocolError(f"message: speaks for {update.silo[:40]!r}, but {site!r} was asked.")
+        check_update(update, header, fields, n_pairs=self.federation.pairs.size)
+        return update

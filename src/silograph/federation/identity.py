@@ -1,0 +1,91 @@
+"""Who sent a message: signatures with the keys of the federation's certificates.
+
+Connections are encrypted and authenticated by the transport already, hop by hop. A message between coordinator and site
+passes through processes that other parts of the transport can reach too, so each is signed by who made it and names who
+it is for: another site can neither ask in the coordinator's name nor answer in a site's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric import padding, rsa, utils
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from cryptography.x509.oid import NameOID
+
+from silograph.errors import ProtocolError
+
+HASHED = utils.Prehashed(SHA256())
+SALTED = padding.PSS(mgf=padding.MGF1(SHA256()), salt_length=padding.PSS.DIGEST_LENGTH)
+LONGEST_CERTIFICATE = 20_000  # bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Signer:
+    """One side's own certificate and key."""
+
+    certificate: bytes  # PEM
+    key: rsa.RSAPrivateKey
+
+    def sign(self, digest: bytes) -> bytes:
+        """The signature of a SHA-256 digest."""
+        return self.key.sign(digest, SALTED, HASHED)
+
+
+class Trust:
+    """The federation's root certificate: what it signed is believed."""
+
+    def __init__(self, root: bytes) -> None:
+        self._root = x509.load_pem_x509_certificate(root)
+        self._known: dict[bytes, tuple[str, x509.Certificate, rsa.RSAPublicKey]] = {}
+
+    def check(self, certificate: bytes, digest: bytes, signature: bytes) -> str:
+        """The name of who signed; raises unless the certificate is one of the federation's and the signature its."""
+        name, parsed, key = self._known.get(certificate) or self._accepted(certificate)
+        if not parsed.not_valid_before_utc <= datetime.now(UTC) <= parsed.not_valid_after_utc:
+            raise ProtocolError(f"message: the certificate of {name!r} is not valid today. Renew it.")
+        try:
+            key.verify(signature, digest, SALTED, HASHED)
+        except InvalidSignature as error:
+            raise ProtocolError(f"message: the signature is not that of {name!r}.") from error
+        return name
+
+    def _accepted(self, certificate: bytes) -> tuple[str, x509.Certificate, rsa.RSAPublicKey]:
+        try:
+            parsed = x509.load_pem_x509_certificate(certificate)
+            parsed.verify_directly_issued_by(self._root)
+            key = parsed.public_key()
+            (name,) = parsed.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+        except (ValueError, TypeError, InvalidSignature) as error:
+            raise ProtocolError("message: its certificate is none of this federation's.") from error
+        if not isinstance(key, rsa.RSAPublicKey):
+            raise ProtocolError("message: its certificate has a key of another kind than this federation's.")
+        found = (str(name.value), parsed, key)
+        if len(self._known) < 1000:  # certificates are few; a flood of others may not fill the memory
+            self._known[certificate] = found
+        return found
+
+
+def read_signer(certificate: Path, key: Path) -> Signer:
+    """The certificate and key in two PEM files."""
+    try:
+        loaded = load_pem_private_key(key.read_bytes(), password=None)
+        public = x509.load_pem_x509_certificate(certificate.read_bytes()).public_key()
+    except (OSError, ValueError, TypeError) as error:
+        raise ProtocolError(f"{key}: the key or its certificate cannot be read. Was the kit installed?") from error
+    if not isinstance(loaded, rsa.RSAPrivateKey) or loaded.public_key() != public:
+        raise ProtocolError(f"{key}: expected the RSA key of {certificate.name}, got another. Install the kit anew.")
+    return Signer(certificate=certificate.read_bytes(), key=loaded)
+
+
+def read_trust(root: Path) -> Trust:
+    """The root certificate in a PEM file."""
+    try:
+        return Trust(root.read_bytes())
+    except (OSError, ValueError) as error:
+        raise ProtocolError(f"{root}: the root certificate cannot be read. Was the kit installed?") from error

@@ -1,0 +1,34 @@
+"""Why a site does not answer: one short code each, all that leaves the site, and what it means to people.
+
+A reason in full, with paths and numbers, stays in the site's own log.
+"""
+
+from __future__ import annotations
+
+REASONS = {
+    "unapproved": "waits for approval; its engineer approves with `silograph site approve`",
+    "revoked": "its engineer has taken back the approval of this study",
+    "nodes": "its data do not have the nodes of this study",
+    "samples": "its data have fewer samples than it allows to be learned from",
+    "method": "does not allow this method",
+    "rounds": "has answered as many rounds of this study as it allows; its engineer may approve it anew",
+    "conflict": "was asked a second, different question for a round that it had answered",
+    "out-of-turn": "was asked a round that is not due; the run cannot go on and must be started anew",
+    "data-changed": "its data have changed since the run began; bring the old file back there, or start a new run",
+    "data": "its data cannot be read; the reason is in its own log",
+    "unknown-run": "does not know the run",
+    "busy": "is still at work",
+    "kept": "keeps its graph to itself",
+    "malformed": "could not read the message",
+    "not-coordinator": "was asked by someone who is not the coordinator",
+    "internal": "failed; the reason is in its own log",
+}
+PASSING = frozenset({"unapproved", "busy", "unknown-run"})  # may be otherwise when asked again
+
+
+class Refused(Exception):  # noqa: N818 - no error, but an answer
+    """What a site's checks raise: the code is for the coordinator, the detail for the site's own log."""
+
+    def __init__(self, code: str, detail: str = "") -> None:
+        super().__init__(detail or REASONS[code])
+        self.code, self.detail = code, detail

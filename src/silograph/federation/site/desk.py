@@ -1,0 +1,269 @@
+"""The site's desk: every question of the coordinator passes it, and every answer.
+
+It believes only what the coordinator has signed for this site, asks the site's own file whether to answer, writes both
+down in the audit log, and tells no more than a code when it does not answer. What went wrong stays at the site.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import threading
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from silograph.errors import ProtocolError, SilographError
+from silograph.federation.envelope import Letter, Opened, opened
+from silograph.federation.identity import Signer, Trust
+from silograph.federation.messages import Update, decode_task, encode_update, parts_of
+from silograph.federation.refusals import Refused
+from silograph.federation.site.approvals import Approvals
+from silograph.federation.site.audit import AuditLog
+from silograph.federation.site.holding import check_nodes, open_table
+from silograph.federation.site.settings import SiteSettings, read_site
+from silograph.federation.site.visit import LEARN, RESULTS, SETUP, Visit, open_visit
+from silograph.study_file import StudyFile, parse_study
+from silograph.study_methods import PAPER_ROUNDS
+
+PATIENCE = 5.0  # seconds that a question waits for the one before it
+RUN = re.compile(r"[0-9a-z][0-9a-z.-]{7,63}")
+COORDINATOR = "coordinator"  # whom a reply is for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What leaves the site, and what the log says of it."""
+
+    body: bytes = b""
+    code: str | None = None  # of a refusal
+    log: Mapping[str, str | int | float | bool | None]
+
+
+class Desk:
+    """The desk of one site. Questions are answered one after the other."""
+
+    def __init__(self, folder: Path, *, signer: Signer, trust: Trust) -> None:
+        self.folder = folder
+        self.settings: SiteSettings = read_site(folder)
+        self.log = AuditLog(folder / "audit.jsonl")
+        self._approvals = Approvals(folder)
+        self._signer, self._trust = signer, trust
+        self._visits: dict[str, Visit] = {}
+        self._lock = threading.Lock()
+
+    def reply(self, data: bytes) -> bytes:
+        """The sealed answer or refusal to a sealed question. Never raises, never tells why beyond a code."""
+        digest = hashlib.sha256(data).hexdigest()
+        try:
+            asked = self._asked(data)
+        except (ProtocolError, Refused) as error:
+            code = error.code if isinstance(error, Refused) else "malformed"
+            return self._sealed(digest, {}, self._refusal(code, str(error), {"bytes": len(data)}))
+        about = self._about(asked, len(data))
+        if not self._lock.acquire(timeout=PATIENCE):
+            return self._sealed(asked.digest, asked.head, Reply(code="busy", log={**about, "code": "busy"}))
+        try:
+            self._note({"what": "asked", **about})
+            return self._sealed(asked.digest, asked.head, self._answer(asked, about))
+        finally:
+            self._lock.release()
+
+    def close(self) -> None:
+        """Let other processes of this site have the runs."""
+        with self._lock:
+            for visit in self._visits.values():
+                visit.kept.close()
+            self._visits.clear()
+
+    # --- who asks, and what ---------------------------------------------------------------------------------------
+
+    def _asked(self, data: bytes) -> Opened:
+        asked = opened(data, self._trust)
+        if asked.sender != self.settings.server:
+            raise Refused("not-coordinator", f"asked by {asked.sender!r}, not by {self.settings.server!r}")
+        if asked.text("to") != self.settings.name:
+            raise Refused("not-coordinator", f"a question for {asked.text('to')!r} was brought here")
+        return asked
+
+    def _about(self, asked: Opened, size: int) -> dict[str, str | int | float | bool | None]:
+        head = asked.head
+        about = {name: head[name] for name in ("kind", "run", "stage", "step", "round") if name in head}
+        plain = {name: value for name, value in about.items() if isinstance(value, str | int)}
+        return {"from": asked.sender, **plain, "bytes": size}
+
+    def _answer(self, asked: Opened, about: Mapping[str, Any]) -> Reply:
+        kinds = {"hello": self._hello, "round": self._round, "finish": self._finish, "status": self._status}
+        run = asked.head.get("run")
+        try:
+            kind = kinds.get(asked.text("kind"))
+            if kind is None:
+                raise Refused("malformed", "a question of an unknown kind")
+            return kind(asked)
+        except Refused as error:
+            self._forget(run if error.code not in ("conflict", "kept", "rounds") else None)
+            return self._refusal(error.code, error.detail, about)
+        except ProtocolError as error:
+            return self._refusal("malformed", str(error), about)
+        except Exception:  # a site tells no more than that it failed
+            self._forget(run)
+            self._keep_trace()
+            return self._refusal("internal", "the trace is in errors.log", about)
+
+    def _hello(self, asked: Opened) -> Reply:
+        run, (study, nodes, silos) = self._run_of(asked), _study_of(asked)
+        self._check_study(study, asked.sender)
+        visit = self._visits.get(run)
+        if visit is None:
+            visit = open_visit(self.folder, self.settings, run, study, nodes, silos)
+            self._visits[run] = visit
+        elif (visit.study.sha256, visit.nodes, visit.silos) != (study.sha256, nodes, silos):
+            raise Refused("conflict", f"run {run}: began with another study, other silos or other nodes")
+        visit.check_data()
+        return Reply(log={"study": study.sha256, "left": "that it is ready"})
+
+    def _round(self, asked: Opened) -> Reply:
+        visit = self._visit(asked)
+        stage, scalars = asked.text("stage"), _scalars(asked)
+        if stage not in (SETUP, LEARN):
+            raise Refused("malformed", f"stage {stage!r}")
+        task = decode_task(asked.body)
+        if task.header.run != visit.run:
+            raise Refused("malformed", "a task of another run")
+        question = hashlib.sha256(json.dumps([stage, sorted(scalars.items())]).encode() + asked.body).hexdigest()
+        self._check_study(visit.study, asked.sender)
+        visit.check_data()
+        update = visit.repeated(stage, task.header, question)
+        if update is None:
+            self._count_round(visit.study)
+            update = visit.answer(stage, scalars, task, question, report=self._may_report(visit.study))
+        return Reply(body=encode_update(update), log={"left": _contents(update)})
+
+    def _finish(self, asked: Opened) -> Reply:
+        visit = self._visit(asked)
+        self._check_study(visit.study, asked.sender)
+        update = visit.finish(decode_task(asked.body), self.folder / RESULTS)
+        if not (visit.study.share_graphs and self.settings.share_graph):
+            raise Refused("kept", "the graph stays here, in results/")
+        return Reply(body=encode_update(update), log={"left": _contents(update)})
+
+    def _status(self, asked: Opened) -> Reply:
+        body = json.dumps({"version": version("silograph"), "data": self._readiness()}).encode()
+        return Reply(body=body, log={"left": body.decode()})
+
+    def _readiness(self) -> str:
+        try:
+            _, table, _ = open_table(self.settings, self.folder, standardize=False)
+            nodes = self.folder / "nodes.txt"
+            if nodes.exists():
+                check_nodes(nodes.read_text(encoding="utf-8").splitlines(), table.names, self.settings.name)
+        except Refused:
+            return "other nodes"
+        except (SilographError, OSError):
+            self._keep_trace()
+            return "not readable"
+        return "ready"
+
+    # --- what the site's own file says ----------------------------------------------------------------------------
+
+    def _check_study(self, study: StudyFile, asked_by: str) -> None:
+        if not self._approvals.is_approved(study.sha256):
+            if not self.settings.approve_all:
+                self._approvals.note_pending(study.sha256, study.text.decode(), asked_by=asked_by)
+                raise Refused("unapproved", f"study {study.name!r}, {study.sha256}")
+            self._approvals.approve(study.sha256, name=study.name, by="site.toml (approve_all)")
+            self._note({"what": "approved", "study": study.sha256, "by": "site.toml (approve_all)"})
+        settings = study.settings
+        if settings.method not in self.settings.methods:
+            raise Refused("method", f"{settings.method!r} is not among those that site.toml allows")
+        asked = settings.rounds or (PAPER_ROUNDS if settings.by_gradient else 0)
+        if asked > self.settings.max_rounds:
+            raise Refused("rounds", f"asks for {asked} rounds, site.toml allows {self.settings.max_rounds}")
+
+    def _may_report(self, study: StudyFile) -> bool:
+        return study.settings.report and self.settings.report
+
+    def _count_round(self, study: StudyFile) -> None:
+        if self._approvals.rounds_used(study.sha256) >= self.settings.max_rounds:
+            raise Refused("rounds", f"study {study.sha256}: {self.settings.max_rounds} rounds are used up")
+        self._approvals.count_round(study.sha256)
+
+    # --- runs -----------------------------------------------------------------------------------------------------
+
+    def _run_of(self, asked: Opened) -> str:
+        run = asked.text("run")
+        if not RUN.fullmatch(run):
+            raise Refused("malformed", "the name of a run is not one of silograph's")
+        return run
+
+    def _visit(self, asked: Opened) -> Visit:
+        visit = self._visits.get(self._run_of(asked))
+        if visit is None:
+            raise Refused("unknown-run")
+        return visit
+
+    def _forget(self, run: object) -> None:
+        """After a refusal or a failure, read everything anew: memory may have changed in part."""
+        visit = self._visits.pop(run, None) if isinstance(run, str) else None
+        if visit is not None:
+            visit.kept.close()
+
+    # --- what leaves, and what is written down --------------------------------------------------------------------
+
+    def _refusal(self, code: str, detail: str, about: Mapping[str, Any]) -> Reply:
+        return Reply(code=code, log={**about, "code": code, "detail": detail})
+
+    def _sealed(self, question: str, head: Mapping[str, Any], reply: Reply) -> bytes:
+        answer: dict[str, Any] = {"kind": "refusal" if reply.code else "answer", "re": question}
+        answer |= {"run": head.get("run"), "version": version("silograph")}
+        if reply.code:
+            answer["code"] = reply.code
+        data, _ = Letter(answer, reply.body, self._signer).to(COORDINATOR)
+        what = {"what": "refused" if reply.code else "answered", "run": head.get("run"), "round": head.get("round")}
+        self._note({**what, **reply.log, "bytes_sent": len(data)}, durable=reply.code is None)
+        return data
+
+    def _note(self, entry: Mapping[str, Any], *, durable: bool = False) -> None:
+        self.log.append({name: value for name, value in entry.items() if value is not None}, durable=durable)
+
+    def _keep_trace(self) -> None:
+        """For the site's engineer alone."""
+        handle = os.open(self.folder / "errors.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        with os.fdopen(handle, "a", encoding="utf-8") as file:
+            file.write(f"{datetime.now(UTC).isoformat()}\n{traceback.format_exc()}\n")
+
+
+def _study_of(asked: Opened) -> tuple[StudyFile, tuple[str, ...], tuple[str, ...]]:
+    """The study, the nodes and the silos that a hello names."""
+    try:
+        about = json.loads(asked.body)
+        study = parse_study(about["study"].encode(), source="study")
+        nodes, silos = (tuple(about[name]) for name in ("nodes", "silos"))
+    except (ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
+        raise Refused("malformed", f"the study cannot be read: {error}") from error
+    if not all(isinstance(name, str) and name for name in (*nodes, *silos)) or len(set(silos)) != len(silos):
+        raise Refused("malformed", "nodes and silos must be names, each silo once")
+    if asked.head["to"] not in silos:
+        raise Refused("malformed", "this site is not among the silos of the run")
+    if study.nodes is not None and study.nodes != nodes:
+        raise Refused("nodes", "the nodes sent along are not those of the study file")
+    return study, nodes, silos
+
+
+def _scalars(asked: Opened) -> dict[str, float]:
+    scalars = asked.head.get("scalars", {})
+    if not isinstance(scalars, dict) or not all(type(value) is float for value in scalars.values()):
+        raise Refused("malformed", "the model's parameters must be numbers")
+    return scalars
+
+
+def _contents(update: Update) -> str:
+    """What an answer holds: names and how many numbers, never the numbers."""
+    parts = [f"{name} ({1 if isinstance(part, float) else part.size})" for name, part in parts_of(update).items()]
+    return ", ".join([*parts, *(f"{name} (1, told singly)" for name in update.reported)])

@@ -1,0 +1,70 @@
+"""What a site holds: its table, brought into the study's order of nodes and turned into costs."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from silograph.alignment import order_of
+from silograph.edges import Pairs
+from silograph.errors import SilographError, SilosError
+from silograph.federation.refusals import Refused
+from silograph.federation.silo import Silo
+from silograph.federation.site.settings import SiteSettings
+from silograph.signals import Signals
+from silograph.tables import TableOptions, read_costs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fingerprint:
+    """By what a file is known again: its checksum, and what tells at once that it was not touched."""
+
+    sha256: str
+    stamp: tuple[int, int, int]  # size, time of change, number of the file
+
+
+def stamp_of(path: Path) -> tuple[int, int, int]:
+    """Size, time of the last change and number of a file."""
+    about = path.stat()
+    return (about.st_size, about.st_mtime_ns, about.st_ino)
+
+
+def fingerprint(path: Path) -> Fingerprint:
+    """A file's checksum. The stamp is taken before, so that a change during the reading is noticed later."""
+    stamp = stamp_of(path)
+    with path.open("rb") as file:
+        return Fingerprint(sha256=hashlib.file_digest(file, "sha256").hexdigest(), stamp=stamp)
+
+
+def open_table(settings: SiteSettings, folder: Path, *, standardize: bool) -> tuple[Path, Signals, TableOptions]:
+    """The site's table, its nodes known, its values not read yet."""
+    path = folder / settings.data
+    options = TableOptions(standardize=standardize, drop=tuple(settings.drop), key=settings.key, header=settings.header)
+    return path, options.open(path), options
+
+
+def check_nodes(nodes: Sequence[str], names: Sequence[str], site: str) -> None:
+    """Refuse unless the table has just the nodes of the study, in any order."""
+    try:
+        order_of(nodes, names, first="the study", silo=site)
+    except SilosError as error:
+        raise Refused("nodes", str(error)) from error
+
+
+def load(
+    settings: SiteSettings, folder: Path, nodes: Sequence[str], pairs: Pairs, *, standardize: bool
+) -> tuple[Silo, Fingerprint]:
+    """The silo, and the fingerprint of the file it was read from; refuses what the site's limits forbid."""
+    try:
+        path, table, options = open_table(settings, folder, standardize=standardize)
+        known = fingerprint(path)
+        check_nodes(nodes, table.names, settings.name)
+        order = order_of(nodes, table.names, first="the study", silo=settings.name)
+        read = read_costs(path, table, pairs, options, order=order, on_progress=lambda part: None)
+    except (SilographError, OSError) as error:
+        raise Refused("data", f"{folder / settings.data}: {error}") from error
+    if read.n_samples is None or read.n_samples < settings.min_samples:
+        raise Refused("samples", f"{path}: has {read.n_samples} samples, the least is {settings.min_samples}")
+    return Silo(name=settings.name, pairs=pairs, cost=read.cost, n_samples=read.n_samples), known

@@ -1,0 +1,92 @@
+"""What a site keeps of a run: the silo's memory and its last answer, written before the answer leaves.
+
+One answer is enough: the coordinator writes down a round before it asks the next, so that after any crash it asks for
+the round that the site answered last, or for the one after it.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from silograph._atomic import write_text
+from silograph.federation.locks import Lock
+from silograph.federation.messages import Header, Update, parts_of, update_of
+from silograph.federation.refusals import Refused
+from silograph.federation.silo import Memory
+from silograph.federation.store import Checkpoint
+
+ABOUT = "about.json"
+KEPT_RUNS = 20  # later ones push out earlier ones
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Answered:
+    """The last answer, and the digest of the question."""
+
+    stage: str
+    question: str
+    update: Update
+
+
+class RunMemory:
+    """One run's folder at a site, held by one process at a time."""
+
+    def __init__(self, folder: Path, run: str, *, about: Mapping[str, Any]) -> None:
+        self.folder = folder / run
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._lock = Lock(self.folder / "lock")
+        if not self._lock.take(wait=5.0):
+            raise Refused("busy", f"{self.folder}: another process of this site has the run")
+        self._check_about(dict(about))
+        self._checkpoint = Checkpoint(self.folder / "rounds", run_id=run)
+
+    def _check_about(self, about: dict[str, Any]) -> None:
+        """A run keeps its study, its silos, its nodes and its data from beginning to end."""
+        path = self.folder / ABOUT
+        if not path.exists():
+            write_text(path, json.dumps(about, indent=2) + "\n")
+            return
+        before = json.loads(path.read_text(encoding="utf-8"))
+        if before.get("data") != about["data"]:
+            raise Refused("data-changed", f"{about['file']}: has changed since run {self.folder.name} began")
+        if before != about:
+            raise Refused("conflict", f"{path}: the run began with another study, other silos or other nodes")
+
+    def load(self) -> tuple[Memory, Answered | None]:
+        """The silo's memory and the last answer."""
+        kept = self._checkpoint.load()
+        if kept is None:
+            return {}, None
+        last = kept["last"]
+        update = update_of(Header(**last["header"]), last["silo"], last["parts"], reported=last["reported"])
+        return kept["memory"], Answered(stage=last["stage"], question=last["question"], update=update)
+
+    def save(self, memory: Memory, last: Answered) -> None:
+        """Write down both, whole or not at all."""
+        update = last.update
+        header = update.header
+        kept = {
+            "stage": last.stage,
+            "question": last.question,
+            "header": {"run": header.run, "method": header.method, "step": header.step, "round": header.round},
+            "silo": update.silo,
+            "reported": dict(update.reported),
+            "parts": dict(parts_of(update)),
+        }
+        self._checkpoint.save({"memory": memory, "last": kept})
+
+    def close(self) -> None:
+        """Let another process have the run."""
+        self._lock.release()
+
+
+def forget_old(folder: Path) -> None:
+    """Keep the latest runs only."""
+    runs = sorted((entry for entry in folder.iterdir() if entry.is_dir()), key=lambda entry: entry.stat().st_mtime)
+    for old in runs[:-KEPT_RUNS]:
+        shutil.rmtree(old, ignore_errors=True)

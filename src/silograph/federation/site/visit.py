@@ -1,0 +1,129 @@
+"""One run at a site: its study, its silo, what it keeps, and the answer to each of its rounds."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from silograph._atomic import writing_folder
+from silograph.errors import ProtocolError
+from silograph.federation.exchange import answered
+from silograph.federation.messages import Header, Task, Update, update_of
+from silograph.federation.refusals import Refused
+from silograph.federation.silo import Silo
+from silograph.federation.site.holding import Fingerprint, fingerprint, load, stamp_of
+from silograph.federation.site.memory import Answered, RunMemory, forget_old
+from silograph.federation.site.settings import SiteSettings
+from silograph.graph import graph_on
+from silograph.graph_files import write_graph
+from silograph.methods.method import Method
+from silograph.study_file import StudyFile, pairs_of
+from silograph.study_methods import setup_of, silo_method
+
+SETUP, LEARN = "setup", "learn"
+STATE, RESULTS = "state", "results"
+GRAPH_FILES = ("graph.graphml", "edges.csv", "graph.npz")
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Visit:
+    """A run that this process of the site takes part in."""
+
+    run: str
+    study: StudyFile
+    nodes: tuple[str, ...]
+    silos: tuple[str, ...]
+    silo: Silo
+    data: Path
+    known: Fingerprint
+    kept: RunMemory
+    last: Answered | None
+
+    def check_data(self) -> None:
+        """Refuse once the file is no longer the one that the run began with."""
+        try:
+            if stamp_of(self.data) == self.known.stamp:
+                return
+            now = fingerprint(self.data)
+        except OSError as error:
+            raise Refused("data-changed", f"{self.data}: cannot be read any more ({error.strerror})") from error
+        if now.sha256 != self.known.sha256:
+            raise Refused("data-changed", f"{self.data}: has changed since run {self.run} began")
+        self.known = now
+
+    def repeated(self, stage: str, header: Header, question: str) -> Update | None:
+        """The answer given before, if just this was asked before; refuses another question for an answered round."""
+        last = self.last
+        if last is None or stage != last.stage or header.round > last.update.header.round:
+            return None
+        if question != last.question:
+            raise Refused("conflict", f"{stage}, round {header.round}: was answered before, to another question")
+        return last.update
+
+    def answer(self, stage: str, scalars: Mapping[str, float], task: Task, question: str, *, report: bool) -> Update:
+        """The silo's answer, written down."""
+        method = self._method(stage, scalars)
+        try:
+            update = answered(method, self.silo, task, report=report)
+        except ProtocolError as error:
+            raise Refused("out-of-turn", str(error)) from error
+        self.last = Answered(stage=stage, question=question, update=update)
+        self.kept.save(self.silo.memory, self.last)
+        return update
+
+    def _method(self, stage: str, scalars: Mapping[str, float]) -> Method:
+        if stage == SETUP:
+            return setup_of(self.study.settings, self.silo.pairs)
+        return silo_method(self.study.settings, scalars, self.silo.pairs, len(self.silos))
+
+    def finish(self, task: Task, results: Path) -> Update:
+        """Write the site's own results: its graph, and the consensus it was told."""
+        w = self.silo.memory.get("graph")
+        if w is None or task.parts.keys() != {"consensus"} or task.vector("consensus").shape != w.shape:
+            raise Refused("out-of-turn", "asked to finish a run that has not ended")
+        results.mkdir(parents=True, exist_ok=True)
+        graphs = {"own": w, "consensus": task.vector("consensus")}
+        with writing_folder(results / self.run, replace=True) as inside:
+            for name, weights in graphs.items():
+                (inside / name).mkdir()
+                for file in GRAPH_FILES:
+                    write_graph(graph_on(self.silo.pairs, weights, self.nodes), inside / name / file)
+            about = {"run": self.run, "study": self.study.name, "sha256": self.study.sha256, "silos": self.silos}
+            (inside / "about.json").write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+        return update_of(task.header, self.silo.name, {"graph": w})
+
+
+def open_visit(
+    folder: Path, settings: SiteSettings, run: str, study: StudyFile, nodes: Sequence[str], silos: Sequence[str]
+) -> Visit:
+    """Read the site's data for a run, and what the site keeps of it."""
+    try:
+        pairs = pairs_of(study, nodes)
+    except ValueError as error:
+        raise Refused("nodes", str(error)) from error
+    silo, known = load(settings, folder, nodes, pairs, standardize=study.standardize)
+    about: dict[str, Any] = {
+        "study": study.sha256,
+        "silos": list(silos),
+        "nodes": hashlib.sha256(json.dumps(list(nodes)).encode()).hexdigest(),
+        "file": str(settings.data),
+        "data": known.sha256,
+    }
+    kept = RunMemory(folder / STATE, run, about=about)
+    forget_old(folder / STATE)
+    silo.memory, last = kept.load()
+    return Visit(
+        run=run,
+        study=study,
+        nodes=tuple(nodes),
+        silos=tuple(silos),
+        silo=silo,
+        data=folder / settings.data,
+        known=known,
+        kept=kept,
+        last=last,
+    )

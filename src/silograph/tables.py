@@ -1,0 +1,119 @@
+"""A table on disk, opened, its pairs chosen, turned into costs."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from silograph._types import Vector
+from silograph.distances import costs_of_distances
+from silograph.edges import Pairs, chosen_pairs
+from silograph.errors import PairsError, ParameterError, SignalError
+from silograph.moments import Moments
+from silograph.signals import Signals, open_signals
+from silograph.signals.source import UnknownColumnError
+
+HEADER_WORDS = {"source", "target", "from", "to", "node1", "node2", "node_1", "node_2", "node a", "node b", "i", "j"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableOptions:
+    """How tables are to be read."""
+
+    standardize: bool = False
+    drop: tuple[str, ...] = ()
+    key: str | None = None
+    header: bool | None = None
+    precomputed: bool = False
+    allow: Path | None = None
+    forbid: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.precomputed and self.standardize:
+            raise ParameterError("--standardize: precomputed distances cannot be standardised. Leave it out.")
+
+    def open(self, path: Path) -> Signals:
+        """The table, its nodes known, its values not read yet."""
+        return open_signals(path, drop=self.drop, key=self.key, header=self.header)
+
+    def open_all(self, paths: Sequence[Path]) -> list[Signals]:
+        """Several tables. A column to drop may be missing in some, but not in all."""
+        tables, met = [], set[str]()
+        for path in paths:
+            here = list(self.drop)
+            while True:
+                try:
+                    tables.append(open_signals(path, drop=tuple(here), key=self.key, header=self.header))
+                    break
+                except UnknownColumnError as error:
+                    here.remove(error.column)
+            met.update(here)
+        for column in self.drop:
+            if column not in met:
+                raise SignalError(f"--drop {column}: none of the tables has a column of that name. Check the name.")
+        return tables
+
+    def pairs(self, names: Sequence[str], *, zeta: float) -> Pairs:
+        """The pairs that may be edges."""
+        listed = self.allow or self.forbid
+        return chosen_pairs(
+            names,
+            allowed=None if self.allow is None else read_pairs(self.allow, names),
+            forbidden=None if self.forbid is None else read_pairs(self.forbid, names),
+            may_isolate=zeta > 0,
+            source=None if listed is None else listed.name,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """What reading a table yields."""
+
+    cost: Vector
+    n_samples: int | None
+    row_counter: str | None  # a column that looks like row numbers
+
+
+def read_costs(
+    path: Path,
+    signals: Signals,
+    pairs: Pairs,
+    options: TableOptions,
+    *,
+    order: np.ndarray | None = None,
+    on_progress: Callable[[float], None],
+) -> Read:
+    """The costs of one table; `order` are the columns to take for the nodes of the pairs."""
+    names = signals.names if order is None else [signals.names[column] for column in order]
+    if options.precomputed:
+        matrix = np.vstack(list(signals.chunks(on_progress)))
+        if order is not None:
+            matrix = matrix[np.ix_(order, order)] if matrix.shape[0] == matrix.shape[1] else matrix
+        return Read(cost=costs_of_distances(matrix, pairs, names, source=path.name), n_samples=None, row_counter=None)
+    moments = Moments(pairs)
+    row_counter = None
+    for chunk in signals.chunks(on_progress):
+        if moments.n_samples == 0 and chunk.shape[0] > 2 and (np.diff(chunk[:, 0]) == 1).all():
+            row_counter = signals.names[0]
+        moments.update(chunk if order is None else chunk[:, order])
+    cost = moments.costs(standardize=options.standardize, names=names, source=path.name)
+    return Read(cost=cost, n_samples=moments.n_samples, row_counter=row_counter)
+
+
+def read_pairs(path: Path, names: Sequence[str]) -> list[tuple[str, str]]:
+    """Pairs of node names, two per row; a first row like "source,target" is a header, further columns are ignored."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = [[cell.strip() for cell in row] for row in csv.reader(file) if row]
+    except (OSError, UnicodeDecodeError) as error:
+        raise PairsError(f"{path}: the list of pairs cannot be read ({error}). Check the path.") from error
+    if rows and {cell.casefold() for cell in rows[0][:2]} <= HEADER_WORDS and not set(rows[0][:2]) <= set(names):
+        rows = rows[1:]
+    for line, row in enumerate(rows, start=1):
+        if len(row) < 2:
+            raise PairsError(f"{path.name}, pair {line}: expected two node names, got {row[0]!r}. Separate by a comma.")
+    return [(row[0], row[1]) for row in rows]
