@@ -8,25 +8,23 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console, RenderableType
+from rich.console import Console
 
 from silograph import __version__
-from silograph.errors import ParameterError, SilographError
+from silograph.cli_federation import app as federation_app
+from silograph.cli_site import app as site_app
+from silograph.cli_talk import NOT_CONVERGED, PIPE_WIDTH, Talk, complaints, guarded, tell, warn
+from silograph.errors import ParameterError
 
 if TYPE_CHECKING:
     from silograph.cli_study import StudyRequest
     from silograph.tables import TableOptions
 
-BAD_INPUT, WRONG_USAGE = 1, 2
-PIPE_WIDTH = 160  # of what is printed to a file or another program
-NOT_CONVERGED = 3  # exit code: the graph was learned and written, but not to the tolerance asked for
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -35,7 +33,8 @@ app = typer.Typer(
     rich_markup_mode="rich",
     help="Learn graphs from signals that may not leave their silos.",
 )
-complaints = Console(stderr=True, soft_wrap=True)
+app.add_typer(federation_app, name="federation")
+app.add_typer(site_app, name="site")
 
 
 class MethodChoice(StrEnum):
@@ -307,7 +306,7 @@ def learn(
             }
             _learn_several(paths, settings, tables, out, force, talk)
 
-    _guarded(work, resumable=resume or (out if signals and len(signals) > 1 else None))
+    guarded(work, resumable=resume or (out if signals and len(signals) > 1 else None))
 
 
 REPRODUCE_HELP = """Check the paper: run its tables and figures, and set our numbers beside the printed ones.
@@ -393,35 +392,11 @@ def reproduce(
             if one.skipped is not None and not quiet:
                 left_out.setdefault(one.skipped, []).append(one.experiment.name)
         for why, which in left_out.items():
-            _tell("Note", "cyan", f"Left out: {', '.join(which)}. {why}")
+            tell("Note", "cyan", f"Left out: {', '.join(which)}. {why}")
         if not quiet:
             results.print(f"Written to {folder}", markup=False, highlight=False)
 
-    _guarded(work, go_on="run the same command again: what was finished is kept" if names else None)
-
-
-@dataclass(frozen=True, slots=True)
-class Talk:
-    """How much to say, and in which form."""
-
-    as_json: bool
-    quiet: bool
-
-    @property
-    def progress(self) -> bool:
-        """Whether to draw progress."""
-        return not self.quiet and complaints.is_terminal
-
-    def result(
-        self, record: dict[str, Any], table: Callable[[], RenderableType], notes: Callable[[], list[str]]
-    ) -> None:
-        """Print the record or the table that ends a run."""
-        if self.as_json:
-            typer.echo(json.dumps(record, indent=2, ensure_ascii=False))
-        elif not self.quiet:
-            Console().print(table())
-            for note in notes():
-                _tell("Note", "cyan", note)
+    guarded(work, go_on="run the same command again: what was finished is kept" if names else None)
 
 
 def _refuse(options: dict[str, Any], why: str) -> None:
@@ -440,9 +415,9 @@ def _learn_one(
     learned, record = run(request, show_progress=talk.progress)
     talk.result(record, lambda: summary(request, record), lambda: advice(request, record))
     if worth_telling(learned, request.settings):
-        _warn(degree_missed(learned))
+        warn(degree_missed(learned))
     if not learned.solution.converged:
-        _warn(not_converged(learned, request.settings))
+        warn(not_converged(learned, request.settings))
         raise typer.Exit(NOT_CONVERGED)
 
 
@@ -471,7 +446,7 @@ def _resume_study(folder: Path, talk: Talk) -> None:
     elif talk.as_json:
         typer.echo(json.dumps(record, indent=2, ensure_ascii=False))
     elif not talk.quiet:
-        _tell("Note", "cyan", f"{folder}: this run is finished, there was nothing to resume.")
+        tell("Note", "cyan", f"{folder}: this run is finished, there was nothing to resume.")
 
 
 def _run_study(request: StudyRequest, talk: Talk) -> None:
@@ -479,41 +454,10 @@ def _run_study(request: StudyRequest, talk: Talk) -> None:
     from silograph.study import degree_missed, not_converged
 
     study, record = run(request, show_progress=talk.progress)
-    talk.result(record, lambda: summary(request, record), lambda: advice(request, record))
+    talk.result(record, lambda: summary(record, request.out), lambda: advice(request, record))
     missed, trouble = degree_missed(study, request.settings), not_converged(study, request.settings)
     if missed is not None:
-        _warn(missed)
+        warn(missed)
     if trouble is not None:
-        _warn(trouble)
+        warn(trouble)
         raise typer.Exit(NOT_CONVERGED)
-
-
-def _guarded(work: Callable[[], None], *, resumable: Path | None = None, go_on: str | None = None) -> None:
-    """Run a command; an error that a user can cure becomes a message and an exit code.
-
-    An interrupted one says how to go on, where it can: `go_on` in words, or the folder of a `resumable` run.
-    """
-    try:
-        work()
-    except SilographError as error:
-        _tell(type(error).__name__, "red", str(error))
-        raise typer.Exit(WRONG_USAGE if isinstance(error, ParameterError) else BAD_INPUT) from None
-    except KeyboardInterrupt:
-        from silograph.runs import CHECKPOINT
-
-        if resumable is not None and (resumable / CHECKPOINT).is_dir():
-            go_on = f"go on with: silograph learn --resume {resumable}"
-        complaints.print(f"Interrupted; {go_on or 'nothing was written'}.", markup=False, highlight=False)
-        raise typer.Exit(130) from None
-    except BrokenPipeError:  # the reader of our output left, as `| head` does
-        sys.stderr.close()
-        raise typer.Exit(0) from None
-
-
-def _warn(message: str) -> None:
-    _tell("Warning", "yellow", message)
-
-
-def _tell(kind: str, colour: str, message: str) -> None:
-    complaints.print(f"[bold {colour}]{kind}:[/bold {colour}] ", end="")
-    complaints.print(message, markup=False, highlight=False)

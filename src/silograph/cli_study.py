@@ -224,12 +224,12 @@ def _record(
     }
 
 
-def summary(request: StudyRequest, record: dict[str, Any]) -> Group:
+def summary(record: dict[str, Any], out: Path | None) -> Group:
     """The table that ends a run, and what is to be said of all silos together."""
     result = record["result"]
     n_silos = len(record["silos"])
     title = Text(
-        f"{n_silos} silo{'' if n_silos == 1 else 's'}, {result['nodes']} nodes, method {request.settings.method}"
+        f"{n_silos} silo{'' if n_silos == 1 else 's'}, {result['nodes']} nodes, method {record['parameters']['method']}"
     )
     table = Table(title=title, title_justify="left")
     for name in ("silo", "samples", "edges", "degree", "contribution"):
@@ -244,17 +244,19 @@ def summary(request: StudyRequest, record: dict[str, Any]) -> Group:
     table.add_section()
     degree = 2 * result["consensus_edges"] / result["nodes"]
     table.add_row("consensus", "", str(result["consensus_edges"]), f"{degree:.2f}", "")
-    return Group(table, *(Text(fact) for fact in _facts(request, result)))
+    return Group(table, *(Text(fact) for fact in _facts(result, out)))
 
 
 def _silo_row(silo: dict[str, Any]) -> list[Text]:
     contribution = silo["contribution"]
     weight = "fused" if silo["is_consensus"] else "not told" if contribution is None else f"{contribution:.3g}"
     samples = "–" if silo["n_samples"] is None else str(silo["n_samples"])
-    return [Text(part) for part in (silo["name"], samples, str(silo["edges"]), f"{silo['mean_degree']:.2f}", weight)]
+    edges = "not told" if silo["edges"] is None else str(silo["edges"])
+    degree = "" if silo["mean_degree"] is None else f"{silo['mean_degree']:.2f}"
+    return [Text(part) for part in (silo["name"], samples, edges, degree, weight)]
 
 
-def _facts(request: StudyRequest, result: dict[str, Any]) -> list[str]:
+def _facts(result: dict[str, Any], out: Path | None) -> list[str]:
     parameters = f"parameters: alpha = {result['alpha']:.4g}, beta = {result['beta']:.4g}"
     if result["rho"] > 0:
         nu = "inf" if result["nu"] is None else f"{result['nu']:.4g}"
@@ -273,9 +275,9 @@ def _facts(request: StudyRequest, result: dict[str, Any]) -> list[str]:
     if result["degree_alone"] is not None:
         alone = f"mean degree alone: {result['degree_alone']:.2f} (aim: {result['degree_asked']:g})"
         facts.insert(0, alone + ("; coupling adds weak edges, so rank edges by weight" if result["rho"] > 0 else ""))
-    if request.out is not None:
+    if out is not None:
         parts = f"{study_runs.CONSENSUS}/ and {study_runs.SILOS}/*/ ({', '.join(GRAPH_FILES)}), "
-        facts.append(f"written: {request.out}/: {parts}{study_runs.HISTORY}, {RECORD}")
+        facts.append(f"written: {out}/: {parts}{study_runs.HISTORY}, {RECORD}")
     return facts
 
 

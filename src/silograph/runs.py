@@ -71,7 +71,7 @@ def versions() -> dict[str, str]:
     }
 
 
-def check_output(folder: Path, *, force: bool) -> None:
+def check_output(folder: Path, *, force: bool, command: str = "silograph learn") -> None:
     """Raise, before any work is done, when a run could not be written to `folder`."""
     if not folder.exists():
         check_writable(folder.absolute())
@@ -84,8 +84,7 @@ def check_output(folder: Path, *, force: bool) -> None:
     unfinished = (folder / CHECKPOINT / REQUEST).is_file()
     if unfinished and not force:
         raise OutputError(
-            f"{folder}: holds an unfinished run. Go on with `silograph learn --resume {folder}`, "
-            "or replace it with --force."
+            f"{folder}: holds an unfinished run. Go on with `{command} --resume {folder}`, or replace it with --force."
         )
     if not force:
         raise OutputError(f"{folder}: exists already. Choose another --out, or replace it with --force.")

@@ -142,7 +142,7 @@ def read_study(path: Path) -> tuple[StudyFile, tuple[str, ...]]:
     study = parse_study(data, source=str(path))
     if study.nodes_file is None:
         return study, study.nodes or ()
-    return study, _read_nodes(path.parent / study.nodes_file)
+    return study, read_nodes(path.parent / study.nodes_file)
 
 
 def pairs_of(study: StudyFile, nodes: Sequence[str]) -> Pairs:
@@ -354,7 +354,8 @@ def _name(value: object, where: str) -> str:
     return value
 
 
-def _read_nodes(path: Path) -> tuple[str, ...]:
+def read_nodes(path: Path) -> tuple[str, ...]:
+    """The node list in a file: a name per line, or the first row of a table."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             return _distinct(

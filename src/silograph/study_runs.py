@@ -16,7 +16,7 @@ import csv
 import json
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -87,10 +87,19 @@ def finish(
     folder: Path, consensus: Graph, silos: Mapping[str, Graph], history: Sequence[Record], record: Mapping[str, Any]
 ) -> None:
     """Put the results in place, the record last, and let the checkpoint go."""
+    _put_in_place(folder, lambda made: fill(made, consensus, silos, history, record))
+
+
+def adopt(folder: Path, results: Path) -> None:
+    """The same with results that were written elsewhere."""
+    _put_in_place(folder, lambda made: shutil.copytree(results, made, dirs_exist_ok=True))
+
+
+def _put_in_place(folder: Path, fill_in: Callable[[Path], object]) -> None:
     try:
         made = Path(tempfile.mkdtemp(prefix=".results.", dir=folder))
         try:
-            fill(made, consensus, silos, history, record)
+            fill_in(made)
             for name in (CONSENSUS, SILOS, HISTORY, RECORD):
                 _move(made / name, folder / name)
         finally:

@@ -1,22 +1,28 @@
-"""A small consortium on disk: certificates, sites' folders with data, a run's folder, and desks reached by a call."""
+"""A small consortium on disk: certificates, sites' folders with data, a run's folder, and desks reached by a call.
+
+Keys are made once per process: the same names have the same keys in every consortium of one authority.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Sequence
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
 from cryptography.x509.oid import NameOID
 
 from silograph.federation.coordinator.conduct import conduct
 from silograph.federation.coordinator.question import Silence
-from silograph.federation.coordinator.run_folder import Outcome, RunFolder, new_run
+from silograph.federation.coordinator.run_folder import Outcome, RunFolder, new_run, open_run
+from silograph.federation.envelope import FORMAT, HEAD, MAGIC, Letter, opened
 from silograph.federation.identity import Signer, Trust
 from silograph.federation.site.desk import Desk
 from silograph.federation.site.settings import SiteSettings, write_site
@@ -28,9 +34,12 @@ NODES = tuple(f"node {k}" for k in range(8))
 
 
 def make_identity(
-    name: str, issuer: tuple[x509.Certificate, rsa.RSAPrivateKey] | None = None
+    name: str,
+    issuer: tuple[x509.Certificate, rsa.RSAPrivateKey] | None = None,
+    *,
+    days: tuple[float, float] = (-1, 1),
 ) -> tuple[x509.Certificate, rsa.RSAPrivateKey]:
-    """A certificate and its key, signed by the issuer or by itself."""
+    """A certificate and its key, signed by the issuer or by itself, valid between two days from now."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = dt.datetime.now(dt.UTC)
@@ -40,8 +49,8 @@ def make_identity(
         .issuer_name(issuer[0].subject if issuer else subject)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - dt.timedelta(days=1))
-        .not_valid_after(now + dt.timedelta(days=1))
+        .not_valid_before(now + dt.timedelta(days=days[0]))
+        .not_valid_after(now + dt.timedelta(days=days[1]))
         .add_extension(x509.BasicConstraints(ca=issuer is None, path_length=None), critical=True)
     )
     return builder.sign(issuer[1] if issuer else key, SHA256()), key
@@ -52,19 +61,69 @@ class Authority:
 
     def __init__(self, name: str = "root") -> None:
         self._root = make_identity(name)
-        self.trust = Trust(self._root[0].public_bytes(Encoding.PEM))
+        self._signers: dict[str, Signer] = {}
+        self.root = self._root[0].public_bytes(Encoding.PEM)
+        self.trust = Trust(self.root)
 
     def signer(self, name: str) -> Signer:
-        certificate, key = make_identity(name, self._root)
+        if name not in self._signers:
+            self._signers[name] = self.new_signer(name)
+        return self._signers[name]
+
+    def new_signer(self, name: str, *, days: tuple[float, float] = (-1, 1)) -> Signer:
+        certificate, key = make_identity(name, self._root, days=days)
         return Signer(certificate=certificate.public_bytes(Encoding.PEM), key=key)
 
 
-def write_table(path: Path, seed: int, *, n_samples: int = 40, nodes: Sequence[str] = NODES) -> np.ndarray:
+@cache
+def shared_authority() -> Authority:
+    return Authority()
+
+
+def self_signed(name: str) -> Signer:
+    """Someone who made a certificate of this name for themselves."""
+    certificate, key = make_identity(name)
+    return Signer(certificate=certificate.public_bytes(Encoding.PEM), key=key)
+
+
+# --- letters that no honest side writes ----------------------------------------------------------------------------
+
+
+def sealed(head: bytes, body: bytes, signer: Signer) -> bytes:
+    """An envelope around any bytes as a head, signed properly."""
+    sizes = (signer.key.key_size // 8, len(head), len(signer.certificate), len(body))
+    front = HEAD.pack(MAGIC, FORMAT, *sizes) + head + signer.certificate
+    digest = hashlib.sha256(front + hashlib.sha256(body).digest()).digest()
+    return front + body + signer.sign(digest)
+
+
+def rewritten(
+    data: bytes, signer: Signer, *, trust: Trust, to: str | None = None, body: bytes | None = None, **head: object
+) -> bytes:
+    """A letter with changes, signed by whoever: entries of the head that are None are left out."""
+    letter = opened(data, trust)
+    changed = {name: value for name, value in {**letter.head, **head}.items() if value is not None and name != "to"}
+    return Letter(changed, letter.body if body is None else body, signer).to(to or letter.text("to"))[0]
+
+
+# --- sites and runs ------------------------------------------------------------------------------------------------
+
+
+def write_table(
+    path: Path,
+    seed: int,
+    *,
+    n_samples: int = 40,
+    nodes: Sequence[str] = NODES,
+    order: Sequence[int] | None = None,  # of columns in the file
+) -> np.ndarray:
     """A site's table of smooth signals."""
     rng = np.random.default_rng(seed)
     base = np.linalg.cholesky(0.6 ** np.abs(np.subtract.outer(range(len(nodes)), range(len(nodes)))))
     signals = rng.normal(size=(n_samples, len(nodes))) @ base.T
-    lines = [",".join(nodes)] + [",".join(f"{value!r}" for value in row.tolist()) for row in signals]
+    order = range(len(nodes)) if order is None else order
+    lines = [",".join(nodes[column] for column in order)]
+    lines += [",".join(repr(row[column]) for column in order) for row in signals.tolist()]
     path.write_text("\n".join(lines) + "\n")
     return signals
 
@@ -88,9 +147,11 @@ class Loopback:
 class Consortium:
     """All of it in one folder."""
 
-    def __init__(self, folder: Path, *, sites: Sequence[str] = SITES, **limits) -> None:
+    def __init__(
+        self, folder: Path, *, sites: Sequence[str] = SITES, authority: Authority | None = None, **limits
+    ) -> None:
         self.folder, self.sites = folder, tuple(sites)
-        self.authority = Authority()
+        self.authority = authority or shared_authority()
         self.trust = self.authority.trust
         self.server = self.authority.signer(SERVER)
         self.signers = {site: self.authority.signer(site) for site in sites}
@@ -104,8 +165,14 @@ class Consortium:
         settings = {"name": site, "federation": "test", "server": SERVER, "data": Path(f"{site}.csv")}
         write_site(home, SiteSettings(**{**settings, "approve_all": True, **limits}))
 
+    def table(self, site: str) -> Path:
+        return self.folder / site / f"{site}.csv"
+
+    def desk(self, site: str) -> Desk:
+        return Desk(self.folder / site, signer=self.signers[site], trust=self.trust)
+
     def desks(self) -> dict[str, Desk]:
-        return {site: Desk(self.folder / site, signer=self.signers[site], trust=self.trust) for site in self.sites}
+        return {site: self.desk(site) for site in self.sites}
 
     def run(self, learn: str = 'method = "exact"\ndegree = 3', policy: str = "", **top: str) -> RunFolder:
         text = 'name = "test"\nnodes = "nodes.txt"\n'
@@ -117,3 +184,45 @@ class Consortium:
 
     def conduct(self, run: RunFolder, transport: Loopback, attempt: str = "a") -> Outcome:
         return conduct(run, transport, attempt=attempt, signer=self.server, trust=self.trust)
+
+    def finished(self, run: RunFolder, transport: Loopback | None = None) -> Path:
+        """The results of a run that must end well."""
+        transport = transport or Loopback(self.desks())
+        outcome = self.conduct(run, transport)
+        close(transport.desks)
+        assert outcome.ended == "done", outcome
+        return run.folder / "results"
+
+
+def close(desks: Mapping[str, Desk]) -> None:
+    """As when the sites' processes end."""
+    for desk in desks.values():
+        desk.close()
+
+
+# --- another process -----------------------------------------------------------------------------------------------
+
+
+def as_data(signer: Signer) -> tuple[bytes, bytes]:
+    """A signer that can be handed to another process."""
+    return signer.certificate, signer.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
+def from_data(data: tuple[bytes, bytes]) -> Signer:
+    key = load_pem_private_key(data[1], password=None)
+    assert isinstance(key, rsa.RSAPrivateKey)
+    return Signer(certificate=data[0], key=key)
+
+
+def conduct_elsewhere(folder: Path, run: Path, root: bytes, signers: dict[str, tuple[bytes, bytes]]) -> None:
+    """What a process does that conducts a run, with all its sites' desks in it too; to be killed."""
+    trust, known = Trust(root), {name: from_data(data) for name, data in signers.items()}
+    desks = {site: Desk(folder / site, signer=known[site], trust=trust) for site in known if site != SERVER}
+    conduct(open_run(run), Loopback(desks), attempt="elsewhere", signer=known[SERVER], trust=trust)
+
+
+def hold_elsewhere(home: Path, root: bytes, signer: tuple[bytes, bytes], letters: Sequence[bytes], connection) -> None:
+    """What a second process of a site does: answers letters, tells that it did, and lives on until it is told."""
+    desk = Desk(home, signer=from_data(signer), trust=Trust(root))
+    connection.send([desk.reply(letter) for letter in letters])
+    connection.recv()

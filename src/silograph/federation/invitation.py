@@ -50,6 +50,8 @@ class Invitation:
             raise ProtocolError(f"Expected 1 to {MAX_SITES} sites, got {len(self.sites)}.")
         for site in self.sites:
             check_name(site, "a site's name")
+            if site.lower() == "server":
+                raise ProtocolError("A site cannot be called 'server': sites would take its messages for the server's.")
         _check_distinct([site.lower() for site in self.sites], "site")  # some file systems fold case
         if not _FINGERPRINT.fullmatch(self.fingerprint):
             raise ProtocolError(f"The fingerprint must have 64 hexadecimal digits, got {self.fingerprint[:80]!r}.")

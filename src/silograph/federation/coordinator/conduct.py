@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 
@@ -77,6 +78,9 @@ def _ended(
         return Outcome(attempt=attempt, ended="stopped", message=str(error))
     except SilographError as error:
         return Outcome(attempt=attempt, ended="failed", message=str(error))
+    except Exception as error:  # a defect: it would happen again, so the run must not be tried for ever
+        logging.getLogger(__name__).exception("run %s", run.name)
+        return Outcome(attempt=attempt, ended="failed", message=f"{type(error).__name__}: {error}; see the log")
     finally:
         sites.close()
     history.add_event("finished")
@@ -93,4 +97,8 @@ def _learn(run: RunFolder, sites: Sites, history: History) -> None:
     sites.greet()
     study = run.study()
     learned = learn_on(sites, study.settings, run_id=run.run_id, checkpoint=run.checkpoint, on_round=keep)
+    known = {(one.stage, one.round) for one in history.rounds()}
+    for record in learned.history:  # one may be missing after a crash between checkpoint and history
+        if ("learn", record["round"]) not in known:
+            history.add_round("learn", record, seconds=0.0, bytes_down=0, bytes_up=0)
     write_results(run, study, learned, sites.federation.pairs, history, seconds=time.monotonic() - started)

@@ -152,6 +152,10 @@ class History:
         values = [_text(site), _text(stage), round, kind, _text(reason), _text(file)]
         return self._write(ADD_EVENT, time.time(), *values)
 
+    def forget_rounds(self) -> None:
+        """Forget all rounds: the run begins anew with fewer sites."""
+        self._write("DELETE FROM rounds")
+
     def set_fact(self, key: str, value: Any) -> None:
         """Write down a fact of the whole run, any value that JSON can hold; it replaces an earlier one."""
         self._write(SET_FACT, key, _json(value))

@@ -26,7 +26,8 @@ T = TypeVar("T")
 
 LONGEST_REASON = 300  # characters; what a site sends may be quoted in it
 FIRST_WAIT, LONGEST_WAIT = 10.0, 120.0  # seconds for one try to reach a site
-GONE_AFTER = 3.0  # seconds of being out of reach after which a site's process is not waited for any more
+GONE_AFTER = 3.0  # seconds of being out of reach after which a site's process is not waited for any more,
+COMING_UP = 60.0  # and how long it may take to come up
 PAUSE = 0.3  # seconds between two tries at a site out of reach
 APPROVAL_PAUSE = 2.0  # seconds between two questions whether the study is approved by now
 MOST_REJECTED = 3  # bad answers to one question before the site counts as unable to answer
@@ -149,6 +150,7 @@ class Question(Generic[T]):
     heard: float = field(default_factory=time.monotonic)  # when the site was last in reach
     rejected: int = 0
     told: bool = False
+    gone_after: float = GONE_AFTER
 
     def answer(self) -> T:
         """The answer, once there is one that can be believed."""
@@ -177,7 +179,7 @@ class Question(Generic[T]):
     def _silent(self, silence: Silence) -> None:
         now = time.monotonic()
         if silence is Silence.UNREACHABLE:
-            if now - self.heard > GONE_AFTER:
+            if now - self.heard > self.gone_after:
                 raise TroubleFound(self.site, "lost", "its process is gone or out of reach")
             time.sleep(PAUSE)
         self._check_patience()

@@ -16,6 +16,8 @@ from typing import TypeVar
 from silograph._types import Vector
 from silograph.errors import ProtocolError
 from silograph.federation.coordinator.question import (
+    COMING_UP,
+    GONE_AFTER,
     NotNeeded,
     Post,
     Question,
@@ -57,7 +59,7 @@ class Sites:
 
     def greet(self) -> None:
         """Tell every site what is going to be asked, and wait until each is ready."""
-        self._ask_all(self._post.hello(), lambda site, reply: None)
+        self._ask_all(self._post.hello(), lambda site, reply: None, gone_after=COMING_UP)
 
     def exchange(self, method: Method, task: Task) -> Total:
         """Ask every site, check every answer, add up."""
@@ -108,7 +110,14 @@ class Sites:
     def _stage(self) -> str:
         return "setup" if self._scalars is None else "learn"
 
-    def _ask_all(self, letter: Letter, checked: Callable[[str, Opened], T], *, allowed: Sequence[str] = ()) -> list[T]:
+    def _ask_all(
+        self,
+        letter: Letter,
+        checked: Callable[[str, Opened], T],
+        *,
+        allowed: Sequence[str] = (),
+        gone_after: float = GONE_AFTER,
+    ) -> list[T]:
         """Every site's answer, in the order of sites; raises with all troubles together."""
         started = time.monotonic()
         self.traffic, over = Traffic(), threading.Event()
@@ -122,6 +131,7 @@ class Sites:
                 traffic=self.traffic,
                 over=over,
                 allowed=allowed,
+                gone_after=gone_after,
             )
             try:
                 return question.answer()

@@ -173,12 +173,9 @@ class Desk:
     # --- what the site's own file says ----------------------------------------------------------------------------
 
     def _check_study(self, study: StudyFile, asked_by: str) -> None:
-        if not self._approvals.is_approved(study.sha256):
-            if not self.settings.approve_all:
-                self._approvals.note_pending(study.sha256, study.text.decode(), asked_by=asked_by)
-                raise Refused("unapproved", f"study {study.name!r}, {study.sha256}")
-            self._approvals.approve(study.sha256, name=study.name, by="site.toml (approve_all)")
-            self._note({"what": "approved", "study": study.sha256, "by": "site.toml (approve_all)"})
+        if not (self.settings.approve_all or self._approvals.is_approved(study.sha256)):
+            self._approvals.note_pending(study.sha256, study.text.decode(), asked_by=asked_by)
+            raise Refused("unapproved", f"study {study.name!r}, {study.sha256}")
         settings = study.settings
         if settings.method not in self.settings.methods:
             raise Refused("method", f"{settings.method!r} is not among those that site.toml allows")
@@ -190,9 +187,8 @@ class Desk:
         return study.settings.report and self.settings.report
 
     def _count_round(self, study: StudyFile) -> None:
-        if self._approvals.rounds_used(study.sha256) >= self.settings.max_rounds:
+        if self._approvals.count_round(study.sha256) > self.settings.max_rounds:
             raise Refused("rounds", f"study {study.sha256}: {self.settings.max_rounds} rounds are used up")
-        self._approvals.count_round(study.sha256)
 
     # --- runs -----------------------------------------------------------------------------------------------------
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from silograph.alignment import order_of
-from silograph.edges import Pairs
 from silograph.errors import SilographError, SilosError
 from silograph.federation.refusals import Refused
 from silograph.federation.silo import Silo
 from silograph.federation.site.settings import SiteSettings
 from silograph.signals import Signals
+from silograph.study_file import StudyFile, pairs_of
 from silograph.tables import TableOptions, read_costs
 
 
@@ -40,7 +40,7 @@ def fingerprint(path: Path) -> Fingerprint:
 
 def open_table(settings: SiteSettings, folder: Path, *, standardize: bool) -> tuple[Path, Signals, TableOptions]:
     """The site's table, its nodes known, its values not read yet."""
-    path = folder / settings.data
+    path = settings.data_in(folder)
     options = TableOptions(standardize=standardize, drop=tuple(settings.drop), key=settings.key, header=settings.header)
     return path, options.open(path), options
 
@@ -53,18 +53,17 @@ def check_nodes(nodes: Sequence[str], names: Sequence[str], site: str) -> None:
         raise Refused("nodes", str(error)) from error
 
 
-def load(
-    settings: SiteSettings, folder: Path, nodes: Sequence[str], pairs: Pairs, *, standardize: bool
-) -> tuple[Silo, Fingerprint]:
+def load(folder: Path, settings: SiteSettings, study: StudyFile, nodes: Sequence[str]) -> tuple[Silo, Fingerprint]:
     """The silo, and the fingerprint of the file it was read from; refuses what the site's limits forbid."""
     try:
-        path, table, options = open_table(settings, folder, standardize=standardize)
+        path, table, options = open_table(settings, folder, standardize=study.standardize)
         known = fingerprint(path)
-        check_nodes(nodes, table.names, settings.name)
+        check_nodes(nodes, table.names, settings.name)  # first: a list of a million names is no reason to make pairs
+        pairs = pairs_of(study, nodes)
         order = order_of(nodes, table.names, first="the study", silo=settings.name)
         read = read_costs(path, table, pairs, options, order=order, on_progress=lambda part: None)
     except (SilographError, OSError) as error:
-        raise Refused("data", f"{folder / settings.data}: {error}") from error
+        raise Refused("data", f"{settings.data_in(folder)}: {error}") from error
     if read.n_samples is None or read.n_samples < settings.min_samples:
         raise Refused("samples", f"{path}: has {read.n_samples} samples, the least is {settings.min_samples}")
     return Silo(name=settings.name, pairs=pairs, cost=read.cost, n_samples=read.n_samples), known

@@ -21,7 +21,7 @@ from silograph.federation.site.settings import SiteSettings
 from silograph.graph import graph_on
 from silograph.graph_files import write_graph
 from silograph.methods.method import Method
-from silograph.study_file import StudyFile, pairs_of
+from silograph.study_file import StudyFile
 from silograph.study_methods import setup_of, silo_method
 
 SETUP, LEARN = "setup", "learn"
@@ -101,11 +101,7 @@ def open_visit(
     folder: Path, settings: SiteSettings, run: str, study: StudyFile, nodes: Sequence[str], silos: Sequence[str]
 ) -> Visit:
     """Read the site's data for a run, and what the site keeps of it."""
-    try:
-        pairs = pairs_of(study, nodes)
-    except ValueError as error:
-        raise Refused("nodes", str(error)) from error
-    silo, known = load(settings, folder, nodes, pairs, standardize=study.standardize)
+    silo, known = load(folder, settings, study, nodes)
     about: dict[str, Any] = {
         "study": study.sha256,
         "silos": list(silos),
@@ -122,7 +118,7 @@ def open_visit(
         nodes=tuple(nodes),
         silos=tuple(silos),
         silo=silo,
-        data=folder / settings.data,
+        data=settings.data_in(folder),
         known=known,
         kept=kept,
         last=last,

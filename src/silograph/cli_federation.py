@@ -1,0 +1,205 @@
+"""The commands `silograph federation …`: what the consortium's engineer does, and sees."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from silograph.cli_folders import federation_folder
+from silograph.cli_talk import NOT_CONVERGED, PIPE_WIDTH, Talk, guarded, tell, warn
+from silograph.errors import ParameterError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="Learn between sites whose signals stay where they are. Each site's side is [bold]silograph site[/bold].",
+)
+Folder = Annotated[
+    Path | None, typer.Option(help="The federation's folder. Default: this folder, or the only one below it.")
+]
+
+NEW_HELP = """Found a federation: a folder with everything to start, and an invitation to send to the sites.
+
+[bold]Example[/bold]
+
+  silograph federation new brain-study --server coord.example.org --sites oslo lima kyoto --nodes regions.txt
+"""
+
+
+@app.command(help=NEW_HELP)
+def new(
+    name: Annotated[str, typer.Argument(help="The federation's name; also the folder's.")],
+    server: Annotated[str, typer.Option(help="The host name at which sites will reach the coordinator.")],
+    sites: Annotated[list[str], typer.Option(help="The sites' names: --sites oslo lima kyoto.", metavar="SITE...")],
+    more: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
+    port: Annotated[int, typer.Option(help="The server's port; the only one that sites must reach.")] = 8002,
+    nodes: Annotated[
+        Path | None,
+        typer.Option(
+            help="The nodes that every site's table must have: a text file with a name per line, or a table whose "
+            "first row names them. Without it, write nodes.txt before you run a study."
+        ),
+    ] = None,
+    folder: Annotated[Path | None, typer.Option(help="Folder to make. Default: the federation's name.")] = None,
+) -> None:
+    """Found a federation."""
+
+    def work() -> None:
+        _need_nvflare()
+        from silograph.cli_federation_new import founded
+
+        names = [site for group in (*sites, *(more or ())) for site in group.split(",") if site]
+        for line in founded(folder or Path(name), name=name, server=server, port=port, sites=names, nodes=nodes):
+            typer.echo(line)
+
+    guarded(work)
+
+
+@app.command(help="Sign a site's request to join. Send the site what comes out; it holds no secret.")
+def approve(
+    request: Annotated[Path, typer.Argument(help="SITE.request.zip from the site.")],
+    out: Annotated[
+        Path | None, typer.Option(help="File to write. Default: SITE.signed.zip beside the request.")
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Sign although another key was signed for this site before.")
+    ] = False,
+    folder: Folder = None,
+) -> None:
+    """Sign a request."""
+
+    def work() -> None:
+        _need_nvflare()
+        from silograph.federation.nvflare.authority import sign_request
+
+        site = request.name.removesuffix(".request.zip")
+        target = out or Path(f"{site}.signed.zip")
+        made = sign_request(federation_folder(folder), request, target, force=force)
+        typer.echo(f"Send to {site}: {made.name}")
+        typer.echo(f"There: silograph site join {made.name} --data THEIR-TABLE.csv")
+
+    guarded(work)
+
+
+@app.command(help="Run the coordinator's server, until Ctrl-C. Restarts what dies.")
+def start(
+    folder: Folder = None,
+    systemd: Annotated[
+        bool, typer.Option("--systemd", help="Print a systemd unit that does this at every boot, and exit.")
+    ] = False,
+) -> None:
+    """Host the server."""
+
+    def work() -> None:
+        _need_nvflare()
+        from silograph.federation.nvflare.hosting import host_server
+        from silograph.federation.nvflare.systemd import systemd_unit
+
+        home = federation_folder(folder)
+        if systemd:
+            typer.echo(systemd_unit("server", home))
+        else:
+            host_server(home, say=typer.echo)
+
+    guarded(work, go_on="the server has ended; start it again with: silograph federation start")
+
+
+@app.command(help="The sites: joined or not, last seen, version, data ready or not; and the runs.")
+def status(
+    folder: Folder = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Do not ask the sites anew for version and data.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Show how things are."""
+
+    def work() -> None:
+        _need_nvflare()
+        from silograph.cli_federation_status import as_data, shown
+
+        data = as_data(federation_folder(folder), ask=not quick)
+        if as_json:
+            typer.echo(json.dumps(data, indent=2))
+        else:
+            Console(width=None if Console().is_terminal else PIPE_WIDTH).print(shown(data))
+
+    guarded(work)
+
+
+RUN_HELP = """Run a study with the sites, and bring it to its end whatever dies on the way.
+
+Ends in the folder that `silograph learn` would write. Sites that have not approved the study yet are waited for. Ctrl-C
+stops the run after the round it is in; --resume goes on with it, also days later.
+
+[bold]Exit codes[/bold]  0 learned; 1 a site or an input is in the way; 2 wrong options; 3 learned and written, but the
+tolerance was not met; 130 interrupted, can be resumed.
+"""
+
+
+@app.command(help=RUN_HELP)
+def run(
+    study: Annotated[Path | None, typer.Argument(help="The study file.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder to write.")] = None,
+    resume: Annotated[Path | None, typer.Option(help="Go on with the unfinished run in this folder.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an earlier run in --out.")] = False,
+    folder: Folder = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the run's record as JSON instead of a table.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+) -> None:
+    """Run a study."""
+
+    def work() -> None:
+        _need_nvflare()
+        from silograph.cli_federation_run import RunRequest, begun, finished, resumed
+        from silograph.cli_study import summary
+
+        talk = Talk(as_json=as_json, quiet=quiet)
+        if resume is not None:
+            if study is not None or out is not None or force:
+                raise ParameterError("--resume: the run knows its study and where to write. Give neither.")
+            going, place = resumed(resume, folder), resume
+        elif study is None or out is None:
+            raise ParameterError("Give a study file and --out FOLDER, or --resume FOLDER. See --help.")
+        else:
+            asked = RunRequest(federation=federation_folder(folder), study=study, out=out, force=force)
+            going, place = begun(asked), out
+        say = (lambda text: None) if quiet else (lambda text: tell("Note", "cyan", text))
+        record, notes = finished(going, place, show_progress=talk.progress, say=say)
+        talk.result(record, lambda: summary(record, place), lambda: notes)
+        if record["result"]["converged"] is False:
+            warn("The certified gap is above the tolerance that the study asks for. Raise its rounds or its tol.")
+            raise typer.Exit(NOT_CONVERGED)
+
+    guarded(work, resumable=resume or out, command="silograph federation run")
+
+
+DEMO_HELP = """All of it on this machine: found a federation, let sites join, start all, run a study, show the logs.
+
+Every step is a command that you could type; each is printed before it runs. Nothing is left running.
+"""
+
+
+@app.command(help=DEMO_HELP)
+def demo(
+    sites: Annotated[int, typer.Option(min=2, max=8, help="How many sites.")] = 3,
+    out: Annotated[Path, typer.Option(help="Folder to make.")] = Path("federation-demo"),
+    force: Annotated[bool, typer.Option("--force", help="Replace an earlier demo in --out.")] = False,
+) -> None:
+    """Show a federation."""
+
+    def work() -> None:
+        _need_nvflare()
+        from silograph.cli_federation_demo import demonstrate
+
+        demonstrate(out, n_sites=sites, force=force)
+
+    guarded(work)
+
+
+def _need_nvflare() -> None:
+    from silograph._extras import required
+
+    required("nvflare", extra="nvflare", purpose="to run a federation")

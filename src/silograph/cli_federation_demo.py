@@ -1,0 +1,182 @@
+"""The command `silograph federation demo`: every command of a federation, on this machine, with real sites."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import hashlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import typer
+
+from silograph.datasets import make_silos
+from silograph.errors import OutputError, SilosError
+
+NAMES = ("oslo", "lima", "kyoto", "nairobi", "quito", "hanoi", "tunis", "perth")
+N_NODES, N_SAMPLES = 30, 200
+MARKER = ".silograph-demo"
+STARTING = 60.0  # seconds for the sites to connect
+STUDY = """name = "demo"
+nodes = "nodes.txt"
+
+[learn]
+method = "exact"
+degree = 5
+coupling = 0.5
+"""
+
+
+def demonstrate(out: Path, *, n_sites: int, force: bool) -> None:
+    """Found, join, start, run, compare, show."""
+    began = time.monotonic()
+    _clear(out, force=force)
+    show = _Show(out)
+    sites = NAMES[:n_sites]
+    show.say("Three sites of made-up signals that share most of their graph" if n_sites == 3 else f"{n_sites} sites")
+    _write_tables(out, sites)
+    show.say("First, for comparison, as if all tables lay on one machine")
+    show.run("learn", *(f"{site}.csv" for site in sites), "--degree", "5", "--out", "pooled-on-one-machine")
+    _found(show, sites)
+    with contextlib.ExitStack() as running:
+        running.enter_context(show.start("federation", "start", "--folder", "demo"))
+        for site in sites:
+            running.enter_context(show.start("site", "start", "--folder", site))
+        show.say("The sites connect")
+        _wait(show, len(sites))
+        show.run("federation", "status", "--folder", "demo")
+        show.say("Each site approves the study, known by the hash of its file")
+        for site in sites:
+            show.run("site", "approve", "demo/study.toml", "--yes", "--folder", site)
+        show.say("The study runs between the sites")
+        show.run("federation", "run", "demo/study.toml", "--folder", "demo", "--out", "run")
+    show.say("What left the first site, by its own audit log")
+    show.run("site", "log", "--folder", sites[0], "--last", "12")
+    for site in sites:
+        show.run("site", "log", "--verify", "--folder", site)
+    _compare(show, out, sites)
+    show.say(f"Done in {time.monotonic() - began:.0f} s. Everything is in {out}/: run/ has the graphs.")
+
+
+class _Show:
+    """Commands of silograph in the demo's folder, printed before they run."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def say(self, text: str) -> None:
+        """A headline."""
+        typer.secho(f"\n{text}", bold=True)
+
+    def run(self, *arguments: str, shown: bool = True) -> str:
+        """Run a command to its end; its output is shown as it comes."""
+        if shown:
+            self._print(arguments)
+        done = subprocess.run(
+            _command(arguments), cwd=self._folder, text=True, stdout=None if shown else subprocess.PIPE
+        )
+        if done.returncode != 0:
+            raise SilosError(f"The demo stopped: `silograph {' '.join(arguments)}` ended with code {done.returncode}.")
+        return done.stdout or ""
+
+    @contextlib.contextmanager
+    def start(self, *arguments: str) -> Iterator[None]:
+        """Run a command beside the others, until the block ends."""
+        self._print((*arguments, "&"))
+        log = (self._folder / "background.log").open("ab")
+        process = subprocess.Popen(
+            _command(arguments), cwd=self._folder, stdout=log, stderr=log, start_new_session=True
+        )
+        try:
+            yield
+        finally:
+            process.send_signal(signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(20)
+            log.close()
+
+    def _print(self, arguments: Sequence[str]) -> None:
+        typer.secho(f"$ silograph {' '.join(arguments)}", fg="green")
+
+
+def _end_with_parent() -> None:
+    """If the demo is killed, nothing of it stays."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGTERM)
+
+
+def _command(arguments: Sequence[str]) -> list[str]:
+    return [sys.executable, "-m", "silograph", *arguments]
+
+
+def _clear(out: Path, *, force: bool) -> None:
+    if out.exists() and any(out.iterdir()):
+        if not force:
+            raise OutputError(f"{out}: exists already. Choose another --out, or replace it with --force.")
+        if not (out / MARKER).exists():
+            raise OutputError(
+                f"{out}: holds other things than a demo, so --force leaves it alone. Choose another --out."
+            )
+        shutil.rmtree(out)
+    out.mkdir(parents=True, exist_ok=True)
+    (out / MARKER).write_text("Made by `silograph federation demo`.\n", encoding="utf-8")
+
+
+def _write_tables(out: Path, sites: Sequence[str]) -> None:
+    made = make_silos(n_silos=len(sites), n_nodes=N_NODES, n_samples=N_SAMPLES, seed=0)
+    names = [f"region_{k:02d}" for k in range(N_NODES)]
+    for site, signals in zip(sites, made.signals.values(), strict=True):
+        np.savetxt(out / f"{site}.csv", signals, delimiter=",", header=",".join(names), comments="", fmt="%.17g")
+    (out / "nodes.txt").write_text("\n".join(names) + "\n", encoding="utf-8")
+
+
+def _found(show: _Show, sites: Sequence[str]) -> None:
+    show.say("The consortium's engineer founds a federation")
+    port = str(_free_port())
+    show.run(
+        "federation", "new", "demo", "--server", "localhost", "--port", port, "--nodes", "nodes.txt", "--sites", *sites
+    )
+    (show._folder / "demo" / "study.toml").write_text(STUDY, encoding="utf-8")
+    for site in sites:
+        show.say(f"{site} asks to join, is approved, and joins")
+        show.run("site", "request", "demo/demo.invite", "--site", site)
+        show.run("federation", "approve", f"{site}/{site}.request.zip", "--folder", "demo")
+        show.run("site", "join", f"{site}.signed.zip", "--data", f"{site}.csv")
+
+
+def _wait(show: _Show, n_sites: int) -> None:
+    deadline = time.monotonic() + STARTING
+    while time.monotonic() < deadline:
+        if (
+            show.run("federation", "status", "--quick", "--json", "--folder", "demo", shown=False).count(
+                '"connected": true'
+            )
+            == n_sites
+        ):
+            return
+        time.sleep(0.5)
+    raise SilosError(f"The demo stopped: the sites did not connect. See {show._folder}/*/logs/.")
+
+
+def _compare(show: _Show, out: Path, sites: Sequence[str]) -> None:
+    show.say("The same to the last bit as on one machine?")
+    for part in ("consensus", *(f"silos/{site}" for site in sites)):
+        here, there = (_digest(out / run / part / "edges.csv") for run in ("pooled-on-one-machine", "run"))
+        typer.echo(f"{part}/edges.csv  {here[:16]}…  {'identical' if here == there else f'DIFFERENT: {there[:16]}…'}")
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

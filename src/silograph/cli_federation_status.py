@@ -1,0 +1,118 @@
+"""The command `silograph federation status`."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from silograph.federation.coordinator.history import History
+from silograph.federation.coordinator.run_folder import open_run
+from silograph.federation.coordinator.supervisor import POLL, ServerAwayError
+from silograph.federation.coordinator.survey import read_status
+from silograph.federation.nvflare.authority import read_federation
+from silograph.federation.nvflare.session import Lead
+
+PATIENCE = 60.0  # seconds for the sites to say how they are
+
+
+def as_data(folder: Path, *, ask: bool) -> dict[str, Any]:
+    """All that is known, as plain data."""
+    invitation = read_federation(folder)
+    connected: dict[str, float] | None = None
+    with Lead(folder) as lead:
+        try:
+            connected = lead.connected()
+            if ask and connected:
+                _ask(lead, [site for site in invitation.sites if site in connected])
+                connected = lead.connected()
+        except ServerAwayError:
+            pass
+    told = read_status(folder)["sites"]
+    sites = [
+        {
+            "site": site,
+            "joined": (folder / "sites" / f"{site}.crt").exists(),
+            "connected": connected is not None and site in connected,
+            "last_seen": (connected or {}).get(site) or told.get(site, {}).get("at"),
+            "version": told.get(site, {}).get("version"),
+            "data": told.get(site, {}).get("data"),
+        }
+        for site in invitation.sites
+    ]
+    server = {"address": f"{invitation.server}:{invitation.port}", "answers": connected is not None}
+    return {"federation": invitation.name, "server": server, "sites": sites, "runs": _runs(folder)}
+
+
+def _ask(lead: Lead, sites: list[str]) -> None:
+    """Let a small job ask every connected site for its version and whether its data are ready."""
+    job = lead.submit([], sites)
+    deadline = time.monotonic() + PATIENCE
+    while lead.state(job) != "ended":
+        if time.monotonic() > deadline:
+            lead.abort(job)
+            return
+        time.sleep(POLL)
+
+
+def _runs(folder: Path) -> list[dict[str, Any]]:
+    runs = []
+    for path in sorted(folder.glob("runs/*/run.json"), key=lambda path: path.stat().st_mtime):
+        run, outcome = open_run(path.parent), open_run(path.parent).outcome()
+        with History.open_read(run.history) as history:
+            last = history.last_round()
+        runs.append(
+            {
+                "run": run.name,
+                "study": run.study().name,
+                "sites": list(run.sites),
+                "state": "unfinished" if outcome is None else outcome.ended,
+                "stage": None if last is None else last.stage,
+                "round": None if last is None else last.round,
+                "gap": None if last is None else last.gap,
+                "last": None if last is None else last.finished_at,
+            }
+        )
+    return runs
+
+
+def shown(data: dict[str, Any]) -> Group:
+    """The same for people."""
+    server = data["server"]
+    state = "answers" if server["answers"] else "does not answer; start it: silograph federation start"
+    table = Table(title=Text(f"{data['federation']}: the server at {server['address']} {state}"), title_justify="left")
+    for name in ("site", "joined", "connected", "last seen", "version", "data"):
+        table.add_column(name)
+    for site in data["sites"]:
+        cells = (
+            site["site"],
+            "yes" if site["joined"] else "no: its request was not approved yet",
+            "yes" if site["connected"] else "no",
+            _ago(site["last_seen"]),
+            site["version"] or "–",
+            site["data"] or "–",
+        )
+        table.add_row(*(Text(cell) for cell in cells))
+    runs = Table(title=Text("Runs"), title_justify="left")
+    for name in ("run", "study", "sites", "state", "round", "gap", "last"):
+        runs.add_column(name)
+    for run in data["runs"]:
+        at = "–" if run["round"] is None else f"{run['stage']} {run['round']}"
+        gap = "–" if run["gap"] is None else f"{run['gap']:.1e}"
+        about = (run["run"], run["study"], ", ".join(run["sites"]), run["state"], at, gap, _ago(run["last"]))
+        runs.add_row(*(Text(cell) for cell in about))
+    return Group(table, runs) if data["runs"] else Group(table)
+
+
+def _ago(moment: float | None) -> str:
+    if not moment:
+        return "never"
+    seconds = max(0.0, time.time() - moment)
+    for size, unit in ((86400, "days"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit} ago"
+    return f"{seconds:.0f} s ago"

@@ -1,0 +1,72 @@
+"""The command `silograph site join`: check the data first, then install, then say what leaves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from silograph._atomic import write_text
+from silograph.errors import SilosError
+from silograph.federation.invitation import Invitation
+from silograph.federation.nvflare.kits import install_kit, site_invitation, site_name
+from silograph.federation.refusals import Refused
+from silograph.federation.site.holding import check_nodes, open_table
+from silograph.federation.site.settings import SiteSettings, write_site
+
+LEAVES = """What leaves this site, once you approve a study, and only to the coordinator:
+  - in every round: numbers per pair of nodes and a few single numbers, which the coordinator adds to those of others.
+    It sees each site's numbers before it adds them, and can work out this site's mean squared differences between
+    nodes from the first of them. It cannot work out single samples, but treat these means as data that leave."""
+STAYS = """What does not leave: the table, its path, single samples, the limits in site.toml, the reasons of errors."""
+
+
+def joined(home: Path, signed: Path, data: Path, limits: dict[str, Any]) -> list[str]:
+    """Join, and return what to tell. Nothing is installed unless the data are as the federation expects them."""
+    invitation = site_invitation(home)
+    settings = SiteSettings(
+        name=site_name(home),
+        federation=invitation.name,
+        server=invitation.server,
+        data=_path_from(home, data),
+        **limits,
+    )
+    checked = _checked(home, settings, invitation)
+    if (home / "site.toml").exists():
+        raise SilosError(f"{home}/site.toml: this site has joined already. Edit it, or move it away to join anew.")
+    install_kit(home, signed, invitation)
+    if invitation.nodes is not None:
+        write_text(home / "nodes.txt", "\n".join(invitation.nodes) + "\n")
+    write_site(home, settings)
+    return [
+        *checked,
+        f"Joined {invitation.name} as {settings.name}. Your limits are in {home}/site.toml; edit them at any time.",
+        LEAVES,
+        f"  - your number of samples and edges, and your contribution: {'yes' if settings.report else 'no'}",
+        f"  - your own graph, at the end, if the study asks for it: {'yes' if settings.share_graph else 'no'}",
+        STAYS,
+        "Next: silograph site start",
+    ]
+
+
+def _path_from(home: Path, data: Path) -> Path:
+    """Relative where the table lies in the site's own folder, so that the folder can be moved."""
+    absolute, root = data.absolute(), home.absolute()
+    return absolute.relative_to(root) if absolute.is_relative_to(root) else absolute
+
+
+def _checked(home: Path, settings: SiteSettings, invitation: Invitation) -> list[str]:
+    """Read the whole table once: its nodes, its numbers, its size."""
+    path, table, _ = open_table(settings, home, standardize=False)
+    if invitation.nodes is not None:
+        try:
+            check_nodes(invitation.nodes, table.names, path.name)
+        except Refused as error:
+            raise SilosError(error.detail) from error
+    n_samples = sum(chunk.shape[0] for chunk in table.chunks(lambda part: None))
+    if n_samples < settings.min_samples:
+        raise SilosError(
+            f"{path}: has {n_samples} samples, fewer than this site's own minimum of {settings.min_samples}. "
+            "Give more samples, or a smaller --min-samples."
+        )
+    nodes = "just the federation's nodes" if invitation.nodes is not None else "the federation has named none yet"
+    return [f"{path.name}: {n_samples} samples of {len(table.names)} nodes ({nodes})."]

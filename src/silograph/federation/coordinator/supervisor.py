@@ -1,0 +1,239 @@
+"""Bring a run to its end, whatever dies on the way: submit a job, watch it, submit it again from the last checkpoint.
+
+What counts is the run's folder, not what the engine says of a job: an engine that was killed may call a job running for
+ever. A job is at work while a process holds the run's lock.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, Protocol
+
+from silograph.errors import CheckpointError, SilographError, SilosError
+from silograph.federation.coordinator.history import History
+from silograph.federation.coordinator.run_folder import Outcome, RunFolder
+from silograph.federation.locks import Lock
+from silograph.study_file import Policy
+
+JobState = Literal["waiting", "running", "ended"]
+
+POLL = 0.25  # seconds
+IDLE = 20.0  # seconds that a running job may be without a process that conducts the run
+TELL = 10.0  # seconds before a person is told what is waited for
+LONGEST_PAUSE = 30.0  # seconds between two attempts that bring nothing
+MOST_REFUSALS = 8  # in a row, of the engine to start a job
+FRESH = 20.0  # seconds since a site was last heard of, up to which it counts as connected
+
+
+class ServerAwayError(SilographError):
+    """The server does not answer."""
+
+
+class LeftError(SilosError):
+    """Sites are missing, and the study's policy says to stop."""
+
+
+class Host(Protocol):
+    """All that the supervisor asks of an engine."""
+
+    def submit(self, runs: Sequence[str], sites: Sequence[str]) -> str:
+        """Submit a job; its name."""
+
+    def state(self, job: str) -> JobState:
+        """How a job is."""
+
+    def reason(self, job: str) -> str:
+        """What the engine says of a job that did not even start; nothing if it did."""
+
+    def abort(self, job: str) -> None:
+        """End a job."""
+
+    def connected(self) -> Mapping[str, float]:
+        """The sites that the engine knows, and when it last heard of each (seconds since 1970)."""
+
+
+Tell = Callable[[str], None]
+
+
+class Supervisor:
+    """One run, from where it is to its end."""
+
+    def __init__(self, run: RunFolder, host: Host, *, tell: Tell, on_poll: Callable[[RunFolder], None]) -> None:
+        self.run = run
+        self._host, self._tell, self._on_poll = host, tell, on_poll
+        self._policy: Policy = run.study().policy
+        self._away: dict[str, float] = {}  # site → since when it has been missing
+        self._lost: dict[str, float] = {}  # site → since when its processes have been lost, again and again
+        self._pause_next = 0.0  # seconds before the next attempt
+        self._refusals = 0
+        self._job: str | None = None
+
+    def finish(self) -> RunFolder:
+        """The run, done; raises when it cannot be."""
+        try:
+            while not _done(self.run.outcome()):
+                self._attempt()
+        except BaseException:
+            if self._job is not None:
+                self._host.abort(self._job)
+            raise
+        return self.run
+
+    def _attempt(self) -> None:
+        if not self._sites_are_there():
+            return
+        self._pause(self._pause_next)
+        rounds = self._rounds()
+        self._job = self._patiently(lambda: self._host.submit([self.run.name], self.run.sites))
+        self._watch(self._job)
+        job, self._job = self._job, None
+        outcome = self.run.outcome()
+        self._count(progress=self._rounds() > rounds)
+        if outcome is not None and outcome.attempt == job:
+            self._judge(outcome)
+        else:
+            self._unexpected(self._patiently(lambda: self._host.reason(job)))
+
+    def _unexpected(self, reason: str) -> None:
+        """A job that ended without a word: something was killed, or the engine did not let it start."""
+        self._refusals = self._refusals + 1 if reason else 0
+        if self._refusals >= MOST_REFUSALS:
+            raise CheckpointError(f"The engine does not start the run: {reason}. See the logs, then go on.")
+        told = f"could not be started ({reason})" if reason else "ended unexpectedly"
+        self._tell(f"The run's process {told}; the run goes on from its last round.")
+
+    def _count(self, *, progress: bool) -> None:
+        """An attempt that brought nothing is not repeated at once."""
+        if progress:
+            self._pause_next, self._lost = 0.0, {}
+        else:
+            self._pause_next = min(max(1.0, 2 * self._pause_next), LONGEST_PAUSE)
+
+    # --- a job ----------------------------------------------------------------------------------------------------
+
+    def _watch(self, job: str) -> None:
+        """Until the job is over, or nothing is at work on the run any more."""
+        at_work = time.monotonic()
+        while True:
+            state = self._patiently(lambda: self._host.state(job))
+            if state == "ended":
+                return
+            now = time.monotonic()
+            if state == "waiting" or self._conducted():
+                at_work = now
+            elif now - at_work > IDLE:
+                self._host.abort(job)
+                return
+            if state == "waiting" and not self._sites_are_there(wait=False):
+                self._host.abort(job)
+                return
+            self._pause()
+
+    def _conducted(self) -> bool:
+        """Whether a process has the run in hand."""
+        lock = Lock(self.run.folder / "lock")
+        if lock.take():
+            lock.release()
+            return False
+        return True
+
+    def _patiently(self, act: Callable[[], JobState | str]) -> str:
+        """Act once the server answers; a server that is down is waited for."""
+        since, told = time.monotonic(), False
+        while True:
+            try:
+                return act()
+            except ServerAwayError:
+                if not told and time.monotonic() - since > TELL:
+                    told = True
+                    self._tell("The server does not answer; waiting for it. Start it: silograph federation start")
+                self._pause()
+
+    def _pause(self, seconds: float = POLL) -> None:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self._on_poll(self.run)
+            time.sleep(POLL)
+
+    def _rounds(self) -> int:
+        with History.open_read(self.run.history) as history:
+            return len(history.rounds())
+
+    # --- the policy -----------------------------------------------------------------------------------------------
+
+    def _sites_are_there(self, *, wait: bool = True) -> bool:
+        """Whether all sites of the run are connected; waits for those that are not, as long as the policy says."""
+        while True:
+            missing = self._missing()
+            if not missing:
+                return True
+            if self._policy.on_missing != "wait" and any(
+                time.monotonic() - self._away[site] > self._policy.timeout for site in missing
+            ):
+                gone = dict.fromkeys(missing, f"was not connected for {self._policy.timeout:g} s")
+                self._leave_out(gone)
+                return False
+            if not wait:
+                return True
+            self._pause()
+
+    def _missing(self) -> list[str]:
+        try:
+            there = self._host.connected()
+        except ServerAwayError:
+            return list(self.run.sites)
+        now = time.monotonic()
+        missing = [site for site in self.run.sites if time.time() - there.get(site, 0.0) > FRESH]
+        for site in missing:
+            if site not in self._away:
+                self._tell(f"{site} is not connected; waiting for it.")
+                self._away[site] = now
+        for site in [site for site in self._away if site not in missing]:
+            del self._away[site]
+        return missing
+
+    def _judge(self, outcome: Outcome) -> None:
+        """What to do after an attempt that ended."""
+        if outcome.ended in ("done", "stopped"):
+            return
+        if outcome.ended == "failed":
+            raise CheckpointError(f"The run cannot go on: {outcome.message}")
+        for trouble in outcome.troubles:
+            self._tell(f"{trouble['site']} {trouble['reason']}.")
+        final = {one["site"]: one["reason"] for one in outcome.troubles if one["kind"] != "lost" or self._gone(one)}
+        if not final:
+            return
+        helpless = self._policy.on_missing == "wait"  # waiting does not cure a refusal
+        if helpless or self._policy.on_missing == "stop":
+            raise LeftError(_told(final) + " The run is kept: cure it, and go on.")
+        self._leave_out(final)
+
+    def _gone(self, trouble: Mapping[str, str]) -> bool:
+        """Whether a site whose process is lost has been lost for so long that the policy applies."""
+        since = self._lost.setdefault(trouble["site"], time.monotonic())
+        return self._policy.on_missing != "wait" and time.monotonic() - since > self._policy.timeout
+
+    def _leave_out(self, gone: Mapping[str, str]) -> None:
+        """Go on without these sites, if the policy allows it and enough are left."""
+        if self._policy.on_missing == "stop":
+            raise LeftError(_told(gone) + " The study says to stop then. The run is kept, and can go on later.")
+        left = len(self.run.sites) - len(gone)
+        needed = self._policy.needed(len(self.run.sites))
+        if left < needed:
+            raise LeftError(f"{_told(gone)} Only {left} sites are left, and the study asks for {needed}.")
+        self.run = self.run.without(gone)
+        with History(self.run.history) as history:
+            history.forget_rounds()
+            for site, reason in gone.items():
+                history.add_event("left-out", site=site, reason=reason)
+        self._away, self._lost, self._pause_next = {}, {}, 0.0
+        self._tell(f"{_told(gone)} As the study says, the run begins anew with the {left} sites left.")
+
+
+def _told(reasons: Mapping[str, str]) -> str:
+    return " ".join(f"{site} {reason}." for site, reason in reasons.items())
+
+
+def _done(outcome: Outcome | None) -> bool:
+    return outcome is not None and outcome.ended == "done"

@@ -1,0 +1,175 @@
+"""The coordinator's side of the kits: the root key, the server's kit, the lead's kit, and signing the sites' requests.
+
+    FOLDER/NAME.invite   what the sites get
+    FOLDER/federation.json  the same, kept here: whom this federation may sign
+    FOLDER/ca/           the root key and certificate
+    FOLDER/server/       the server's kit            FOLDER/lead/     the kit that submits jobs
+    FOLDER/sites/        the sites' certificates     FOLDER/storage/  the server's jobs
+
+Provisioning is distributed: each private key is made where it is used and never travels. What is verified then: every
+connection is mutual TLS below this root; a site proves with its key that it has the name it registers; a request and a
+signed answer are bound by hashes and by the root's signature; every job must carry a signature made with a certificate
+below this root (`require_signed_jobs`), at the server and at the sites. What is not: kits carry no `signature.json`
+in this mode, so NVFlare does not notice when somebody with access to a site's disk changes that site's kit. And a
+signed job protects the sites from a broken server only while the root key and the lead's key are not on the server's
+machine: a copy of the folder without `ca/` and `lead/` is enough to host the server.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from silograph._atomic import make_folder, writing, writing_folder
+from silograph.errors import OutputError, ProtocolError, SilosError
+from silograph.federation.invitation import Invitation, read_invitation, write_invitation
+from silograph.federation.nvflare.policy import harden_server, tidy_lead
+from silograph.federation.nvflare.provisioning import package_command, participant, read_member, run_nvflare
+
+
+def lead_name(name: str) -> str:
+    """The user who submits the jobs of a federation; NVFlare wants the form of an e-mail address."""
+    return f"lead@{name}.silograph"
+
+
+def new_kits(
+    folder: Path, *, name: str, server: str, port: int, sites: Sequence[str], nodes: Sequence[str] | None = None
+) -> Invitation:
+    """Found a federation in `folder`, and return the invitation for its sites, which is in `folder/NAME.invite`."""
+    folder = folder.resolve()
+    draft = Invitation(
+        name=name, server=server, port=port, sites=tuple(sites), fingerprint="0" * 64,
+        nodes=None if nodes is None else tuple(nodes),
+    )  # fmt: skip
+    if folder.exists() and any(folder.iterdir()):
+        raise OutputError(f"{folder}: exists already. Choose a new folder for the new federation.")
+    with writing_folder(folder, replace=False) as made:
+        invitation = _fill(made, draft)
+        harden_server(made / "server", folder / "storage")
+        tidy_lead(made / "lead")
+        for part in ("ca", "server", "lead", "storage"):
+            (made / part).chmod(0o700)
+    return invitation
+
+
+def sign_request(folder: Path, request_zip: Path, out: Path, *, force: bool = False) -> Path:
+    """Sign a site's request into `out`, which goes back to the site. `force` replaces a key that was signed before."""
+    folder, request_zip, out = folder.resolve(), request_zip.resolve(), out.resolve()
+    invitation = read_federation(folder)
+    site, csr = _read_request(request_zip, invitation)
+    certificate = folder / "sites" / f"{site}.crt"
+    if certificate.exists() and not force and not _same_key(certificate, csr):
+        raise SilosError(
+            f"{request_zip}: the site {site!r} was signed before, for another key. Ask the site whether it made a new "
+            "key; if it did, sign again with force. The old key stays valid until its certificate ends."
+        )
+    with writing(out) as beside:
+        profile = str(folder / "ca" / "profile.yml")
+        run_nvflare([_approve_command(request_zip, folder / "ca", profile, beside)])
+        signed = read_member(beside, f"{site}.crt")
+    make_folder(certificate.parent)
+    certificate.write_bytes(signed)
+    return out
+
+
+def read_federation(folder: Path) -> Invitation:
+    """The federation founded in `folder`."""
+    path = folder / "federation.json"
+    if not path.exists():
+        raise SilosError(f"{folder}: holds no federation. Found one first: silograph federation new.")
+    return read_invitation(path)
+
+
+def _fill(made: Path, draft: Invitation) -> Invitation:
+    authority = made / "ca"
+    make_folder(authority)
+    endpoint = {"host": draft.server, "fed_learn_port": draft.port, "admin_port": draft.port}
+    profile = {"name": draft.name, "scheme": "grpc", "connection_security": "mtls", "server": endpoint}
+    (authority / "profile.yml").write_text(json.dumps(profile), encoding="utf-8")  # JSON is YAML
+    report = run_nvflare([["cert", "init", "--profile", str(authority / "profile.yml"), "-o", str(authority)]])[0]
+    fingerprint = str(report["rootca_fingerprint_sha256"]).removeprefix("SHA256:").replace(":", "").lower()
+    invitation = Invitation(
+        name=draft.name, server=draft.server, port=draft.port, sites=draft.sites, nodes=draft.nodes,
+        fingerprint=fingerprint,
+    )  # fmt: skip
+    _make_own_kits(made, invitation)
+    for path in (made / "federation.json", made / f"{draft.name}.invite"):
+        write_invitation(path, invitation)
+    for part in ("sites", "storage/jobs", "storage/snapshots", "logs"):
+        make_folder(made / part)
+    return invitation
+
+
+def _make_own_kits(made: Path, invitation: Invitation) -> None:
+    """The server's and the lead's kits, by the same steps as a site's; only that both ends are here."""
+    work = made / "work"
+    make_folder(work)
+    ports = {"fed_learn_port": invitation.port, "admin_port": invitation.port}
+    server = {"name": invitation.server, "type": "server", **ports}
+    lead = {"name": lead_name(invitation.name), "type": "admin", "role": "lead"}
+    commands: list[list[str]] = []
+    for entry in (server, lead):
+        definition = participant(work, invitation.name, entry)
+        commands += _own_kit_commands(made / "ca", work, definition, str(entry["name"]), invitation.fingerprint)
+    reports = run_nvflare(commands)
+    Path(reports[2]["output_dir"]).replace(made / "server")
+    Path(reports[5]["output_dir"]).replace(made / "lead")
+    shutil.rmtree(work)
+
+
+def _own_kit_commands(authority: Path, work: Path, definition: Path, name: str, fingerprint: str) -> list[list[str]]:
+    request, signed = work / name, work / f"{name}.signed.zip"
+    return [
+        ["cert", "request", "-p", str(definition), "--out", str(request)],
+        _approve_command(request / f"{name}.request.zip", authority, str(authority / "profile.yml"), signed),
+        package_command(signed, request, fingerprint, work / "kits"),
+    ]
+
+
+def _approve_command(request_zip: Path, authority: Path, profile: str, out: Path) -> list[str]:
+    return [
+        "cert",
+        "approve",
+        str(request_zip),
+        "-c",
+        str(authority),
+        "--profile",
+        profile,
+        "--out",
+        str(out),
+        "--force",
+    ]
+
+
+def _read_request(request_zip: Path, invitation: Invitation) -> tuple[str, x509.CertificateSigningRequest]:
+    """The site's name and its signing request; NVFlare then checks that both agree with all else in the file."""
+    try:
+        request: Any = json.loads(read_member(request_zip, "request.json"))
+        site, kind, project = request["name"], request["kind"], request["project"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ProtocolError(f"{request_zip}: is no site's request. Ask the site for SITE.request.zip.") from error
+    if project != invitation.name:
+        raise SilosError(f"{request_zip}: asks to join {project!r}, this federation is {invitation.name!r}.")
+    if kind != "site" or request.get("cert_type") != "client":  # else somebody could ask to be a lead or the server
+        raise SilosError(f"{request_zip}: asks for the rights of a {kind!r}; sites only are signed.")
+    if site not in invitation.sites:
+        raise SilosError(
+            f"{request_zip}: the site {site!r} is not of this federation, whose sites are "
+            f"{', '.join(invitation.sites)}."
+        )
+    try:
+        return site, x509.load_pem_x509_csr(read_member(request_zip, f"{site}.csr"))
+    except ValueError as error:
+        raise ProtocolError(f"{request_zip}: its signing request is damaged. Ask the site to make it again.") from error
+
+
+def _same_key(certificate: Path, csr: x509.CertificateSigningRequest) -> bool:
+    signed = x509.load_pem_x509_certificate(certificate.read_bytes()).public_key()
+    as_bytes = (Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    return signed.public_bytes(*as_bytes) == csr.public_key().public_bytes(*as_bytes)

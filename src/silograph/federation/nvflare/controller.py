@@ -1,0 +1,57 @@
+"""The coordinator's half of a job on NVFlare: it conducts one run, or asks the sites how they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from nvflare.apis.fl_context import FLContext
+from nvflare.apis.impl.controller import Controller
+from nvflare.apis.shareable import Shareable
+from nvflare.apis.signal import Signal
+
+from silograph.federation.coordinator.conduct import conduct
+from silograph.federation.coordinator.run_folder import open_run
+from silograph.federation.coordinator.survey import survey
+from silograph.federation.identity import read_signer, read_trust
+from silograph.federation.nvflare.folders import own_folder
+from silograph.federation.nvflare.transport import AuxTransport
+
+RUNS = "runs"
+
+
+class StudyController(Controller):  # type: ignore[misc]
+    """Conducts runs by name, one after the other; without any, asks `sites` for their status."""
+
+    def __init__(self, runs: list[str], sites: list[str] | None = None) -> None:
+        super().__init__()
+        self._runs, self._sites = list(runs), list(sites or [])
+        self._folder = Path()
+
+    def start_controller(self, fl_ctx: FLContext) -> None:
+        """Find the federation's folder."""
+        config = Path(fl_ctx.get_workspace().get_site_config_dir())
+        self._folder = own_folder(config, "server")
+
+    def control_flow(self, abort_signal: Signal, fl_ctx: FLContext) -> None:
+        """Conduct the runs. How each ended is written into its folder; a job itself never fails for it."""
+        startup = self._folder / "server" / "startup"
+        identity: dict[str, Any] = {
+            "signer": read_signer(startup / "server.crt", startup / "server.key"),
+            "trust": read_trust(startup / "rootCA.pem"),
+        }
+        transport, attempt = AuxTransport(fl_ctx.get_engine()), fl_ctx.get_job_id()
+        for name in self._runs:
+            run = open_run(self._folder / RUNS / name)
+            outcome = conduct(run, transport, attempt=attempt, stopped=lambda: bool(abort_signal.triggered), **identity)
+            self.log_info(fl_ctx, f"run {name}: {outcome.ended} {outcome.message}")
+        if not self._runs:
+            survey(self._folder, transport, self._sites, attempt=attempt, **identity)
+
+    def stop_controller(self, fl_ctx: FLContext) -> None:
+        """Nothing is left open."""
+
+    def process_result_of_unknown_task(
+        self, client: Any, task_name: str, client_task_id: str, result: Shareable, fl_ctx: FLContext
+    ) -> None:
+        """No task is ever given, so there is no result to take."""

@@ -1,0 +1,59 @@
+"""A site's half of a job on NVFlare: it hands questions to the desk, and the desk's replies back.
+
+All that protects the site is in its own folder, beside the kit. A job cannot set anything here: its configuration comes
+from the coordinator.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from nvflare.apis.event_type import EventType
+from nvflare.apis.executor import Executor
+from nvflare.apis.fl_constant import ReturnCode
+from nvflare.apis.fl_context import FLContext
+from nvflare.apis.shareable import Shareable, make_reply
+from nvflare.apis.signal import Signal
+
+from silograph.federation.identity import read_signer, read_trust
+from silograph.federation.nvflare.folders import own_folder
+from silograph.federation.nvflare.transport import DATA, TOPIC
+from silograph.federation.site.desk import Desk
+
+
+class SiteExecutor(Executor):  # type: ignore[misc]
+    """Names of classes in jobs are checked against the site's list: this is the only one on it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._desk: Desk | None = None
+
+    def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
+        """Open the desk when the job starts, close it when it ends."""
+        if event_type == EventType.START_RUN:
+            workspace = fl_ctx.get_workspace()
+            folder = own_folder(Path(workspace.get_site_config_dir()), fl_ctx.get_identity_name())
+            self._desk = open_desk(folder)
+            fl_ctx.get_engine().register_aux_message_handler(topic=TOPIC, message_handle_func=self._reply)
+        elif event_type == EventType.END_RUN and self._desk is not None:
+            self._desk.close()
+
+    def execute(self, task_name: str, shareable: Shareable, fl_ctx: FLContext, abort_signal: Signal) -> Shareable:
+        """Nothing is asked by task: questions come to the desk."""
+        return make_reply(ReturnCode.TASK_UNKNOWN)
+
+    def _reply(self, topic: str, request: Shareable, fl_ctx: FLContext) -> Shareable:
+        data: Any = request.get(DATA)
+        if self._desk is None or not isinstance(data, bytes):
+            return make_reply(ReturnCode.BAD_REQUEST_DATA)
+        reply = Shareable()
+        reply[DATA] = self._desk.reply(data)
+        return reply
+
+
+def open_desk(folder: Path) -> Desk:
+    """The desk of the site in a folder, with the identity of its kit."""
+    startup = folder / "kit" / "startup"
+    signer = read_signer(startup / "client.crt", startup / "client.key")
+    return Desk(folder, signer=signer, trust=read_trust(startup / "rootCA.pem"))

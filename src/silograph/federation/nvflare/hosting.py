@@ -1,0 +1,279 @@
+"""Hosting: run the server, or a site's hardened client, in the foreground, and start it again when it dies.
+
+    FOLDER/logs/server.log, SITE_FOLDER/logs/site.log     all that the processes print, at most 60 MB
+    FOLDER/host.pid                                       who hosts; locked, so that nobody hosts a second time
+
+One host process watches one NVFlare parent process, which starts a process for each job. SIGTERM or SIGINT to the host
+ends all of them. If the host is killed, the parent ends by itself (`hardened.end_with_parent`), the jobs end when they
+miss their parent, and what still lives after that, the next start ends first.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import logging
+import logging.handlers
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import psutil
+
+from silograph._atomic import make_folder
+from silograph.errors import SilosError
+from silograph.federation.nvflare.policy import place_storage
+from silograph.federation.nvflare.provisioning import ORG
+
+_MODULE = "silograph.federation.nvflare.hardened"
+_LOG_BYTES, _OLD_LOGS = 10_000_000, 5
+_FIRST_WAIT, _LONGEST_WAIT, _GOOD_LIFE = 1.0, 30.0, 60.0
+_PATIENCE = 8.0  # seconds for a process to end by itself after SIGTERM
+# What a process needs of its surroundings. Not PYTHONPATH: what is imported at a site is what is installed there.
+_KEPT_VARIABLES = (
+    "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "MKL_NUM_THREADS", "NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS",
+    "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "PATH", "SSL_CERT_DIR", "SSL_CERT_FILE", "TMPDIR", "TZ", "USER",
+    "VIRTUAL_ENV", "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY",
+)  # fmt: skip
+
+# Read by the jobs' processes unless the job says otherwise: end at once when all is done; miss a dead site soon
+_PACE = {
+    "NVFLARE_END_RUN_READINESS_CHECK_INTERVAL": "0.1",
+    "NVFLARE_DEAD_CLIENT_GRACE_PERIOD": "5",
+    "NVFLARE_DEAD_CLIENT_CHECK_LEAD_TIME": "5",
+    "NVFLARE_JOB_HEARTBEAT_INTERVAL": "2",
+    "NVFLARE_TASK_CHECK_INTERVAL": "0.5",
+}
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hosted:
+    """What is hosted: its name for people, its folder, its kit, its log, and the command that runs it."""
+
+    name: str
+    folder: Path
+    kit: Path
+    log: Path
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+
+
+def host_server(folder: Path, *, environment: Mapping[str, str] | None = None, say: Say = print) -> None:
+    """Host the federation's server until SIGTERM or SIGINT. `environment` is added to the few variables kept."""
+    folder = folder.resolve()
+    kit = folder / "server"
+    if not (kit / "startup" / "fed_server.json").exists():
+        raise SilosError(f"{folder}: has no server's kit. Found the federation first: silograph federation new.")
+    place_storage(kit, folder / "storage")
+    command = _command("server", kit, "fed_server.json", f"org={ORG}")
+    variables = {**_environment(environment), "MALLOC_ARENA_MAX": "4"}
+    _host(
+        Hosted(
+            name="The server", folder=folder, kit=kit, log=folder / "logs" / "server.log", command=command,
+            environment=variables,
+        ),
+        say,
+    )  # fmt: skip
+
+
+def host_site(site_folder: Path, *, environment: Mapping[str, str] | None = None, say: Say = print) -> None:
+    """Host a site's hardened client until SIGTERM or SIGINT. `environment` is added to the few variables kept."""
+    folder = site_folder.resolve()
+    kit = folder / "kit"
+    startup = kit / "startup" / "fed_client.json"
+    if not startup.exists():
+        raise SilosError(f"{folder}: has no kit. Install the coordinator's answer first: silograph site join.")
+    site = str(json.loads(startup.read_text(encoding="utf-8"))["client"]["fqsn"])
+    command = _command("site", kit, "fed_client.json", f"uid={site}", f"org={ORG}", "heart_beat_interval=5")
+    variables = {**_environment(environment), "MALLOC_ARENA_MAX": "2"}
+    _host(
+        Hosted(
+            name=f"Site {site}", folder=folder, kit=kit, log=folder / "logs" / "site.log", command=command,
+            environment=variables,
+        ),
+        say,
+    )  # fmt: skip
+
+
+def _command(kind: str, kit: Path, startup: str, *settings: str) -> tuple[str, ...]:
+    """What NVFlare's `sub_start.sh` runs, through our module."""
+    start = (sys.executable, "-u", "-m", _MODULE, kind, "-m", str(kit), "-s", startup)
+    return (*start, "--set", "secure_train=true", *settings, "config_folder=")
+
+
+def _environment(added: Mapping[str, str] | None) -> dict[str, str]:
+    kept = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
+    # PYTHONSAFEPATH: else the kit's folder, the working directory of every job, would be searched for modules
+    return {**kept, **_PACE, "PYTHONSAFEPATH": "1", **(added or {})}
+
+
+def _host(hosted: Hosted, say: Say) -> None:
+    make_folder(hosted.log.parent)
+    with _only_host(hosted) as claim, _ending() as end, _logger(hosted.log) as logger:
+        _end_leftovers(hosted)
+        wait = _FIRST_WAIT
+        say(f"{hosted.name} starts; its log is {hosted.log}.")
+        while not end.is_set():
+            code, life = _run_once(hosted, end, logger, claim)
+            if end.is_set() or not claim.holds():
+                break
+            wait = _FIRST_WAIT if life > _GOOD_LIFE else wait
+            say(f"{hosted.name} ended unexpectedly (code {code}) and starts again in {wait:g} s; see {hosted.log}.")
+            end.wait(wait)
+            wait = min(2 * wait, _LONGEST_WAIT)
+        say(f"{hosted.name} has ended.")
+
+
+def _run_once(hosted: Hosted, end: threading.Event, logger: logging.Logger, claim: _Claim) -> tuple[int, float]:
+    """Run the process until it ends or is to end; return its code and how long it lived."""
+    began = time.monotonic()
+    process = subprocess.Popen(
+        hosted.command,
+        cwd=hosted.kit,
+        env={**hosted.environment, "SILOGRAPH_HOST": str(os.getpid())},  # whom to end with: hardened.HOST_VARIABLE
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,  # a Ctrl-C is for the host, which then ends its processes in order
+    )
+    claim.note(process.pid)
+    assert process.stdout is not None
+    reader = threading.Thread(target=_copy, args=(process.stdout, logger), daemon=True, name="log")
+    reader.start()
+    while process.poll() is None and not end.wait(0.2):
+        if not claim.holds():
+            end.set()
+    life = time.monotonic() - began
+    _end_tree(process.pid)
+    code = process.wait()
+    _end_leftovers(hosted)  # jobs whose parent is dead already are nobody's children
+    reader.join(timeout=2.0)
+    return code, life
+
+
+def _copy(stream: IO[bytes], logger: logging.Logger) -> None:
+    for line in stream:
+        logger.info(line.decode("utf-8", "replace").rstrip("\n"))
+
+
+def _end_tree(pid: int) -> None:
+    """End a process and all that it started: by request first, then by force."""
+    try:
+        parent = psutil.Process(pid)
+        processes = [*parent.children(recursive=True), parent]
+    except psutil.NoSuchProcess:
+        return
+    _end(processes)
+
+
+def _end(processes: list[psutil.Process]) -> None:
+    for act in ("terminate", "kill"):
+        for process in processes:
+            try:
+                getattr(process, act)()
+            except psutil.NoSuchProcess:
+                continue
+        _, processes = psutil.wait_procs(processes, timeout=_PATIENCE)
+
+
+def _end_leftovers(hosted: Hosted) -> None:
+    """End processes of this very kit that no host watches: every one of them has the kit's path as an argument."""
+    left = []
+    for process in psutil.process_iter():
+        try:
+            arguments = process.cmdline()
+        except psutil.Error:
+            continue
+        if str(hosted.kit) in arguments and any(argument.startswith((_MODULE, "nvflare.")) for argument in arguments):
+            left.append(process)
+    _end(left)
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """The folder's lock, held by this process."""
+
+    path: Path
+    file: IO[str]
+
+    def note(self, process: int) -> None:
+        """Write down who hosts and what."""
+        self.file.seek(0)
+        self.file.truncate()
+        self.file.write(json.dumps({"host": os.getpid(), "process": process}))
+        self.file.flush()
+
+    def holds(self) -> bool:
+        """Whether the folder is still the one that was claimed: it may have been deleted, and made anew by others."""
+        try:
+            return os.path.samestat(self.path.stat(), os.fstat(self.file.fileno()))
+        except OSError:
+            return False
+
+
+@contextmanager
+def _only_host(hosted: Hosted) -> Iterator[_Claim]:
+    """Hold the folder's lock, or raise when another process does."""
+    path = hosted.folder / "host.pid"
+    with path.open("a+", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise SilosError(f"{hosted.name} is running already{_who(hosted.folder)}. Stop it first.") from error
+        yield _Claim(path, file)
+        file.truncate(0)
+
+
+def running(folder: Path) -> dict[str, int] | None:
+    """The process ids `host` and `process` of what is hosted in `folder`; None when nothing is."""
+    try:
+        with (folder / "host.pid").open("r+", encoding="utf-8") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                return dict(json.loads(file.read() or "{}"))
+    except (OSError, ValueError):
+        return None
+    return None
+
+
+def _who(folder: Path) -> str:
+    host = (running(folder) or {}).get("host")
+    return "" if host is None else f" (process {host})"
+
+
+@contextmanager
+def _ending() -> Iterator[threading.Event]:
+    """An event that SIGTERM and SIGINT set, for as long as the block lasts."""
+    end = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield end
+        return
+    before = {number: signal.signal(number, lambda *_: end.set()) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield end
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _logger(path: Path) -> Iterator[logging.Logger]:
+    handler = logging.handlers.RotatingFileHandler(path, maxBytes=_LOG_BYTES, backupCount=_OLD_LOGS, encoding="utf-8")
+    logger = logging.Logger(str(path), level=logging.INFO)  # not registered: nobody else configures it
+    logger.addHandler(handler)
+    path.chmod(0o600)
+    try:
+        yield logger
+    finally:
+        handler.close()

@@ -1,0 +1,33 @@
+"""Jobs for NVFlare: three small files of configuration, no code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+CONTROLLER = "silograph.federation.nvflare.controller.StudyController"
+EXECUTOR = "silograph.federation.nvflare.executor.SiteExecutor"
+
+
+def write_job(folder: Path, *, name: str, runs: Sequence[str], sites: Sequence[str]) -> Path:
+    """A job that conducts runs at the server, with a desk at each of the sites; without runs, a survey of them."""
+    config = folder / "app" / "config"
+    config.mkdir(parents=True)
+    meta = {
+        "name": name,
+        "min_clients": len(sites),
+        "mandatory_clients": list(sites),
+        "resource_spec": {},
+        "deploy_map": {"app": ["server", *sites]},
+    }
+    workflow = {"id": "study", "path": CONTROLLER, "args": {"runs": list(runs), "sites": list(sites)}}
+    # Sites ask for tasks, of which there are none; the interval is how soon they notice that the job is over
+    pace = {"task_request_interval": 0.2}
+    server = {"format_version": 2, "server": pace, "workflows": [workflow], "components": []}
+    executor = {"tasks": ["*"], "executor": {"path": EXECUTOR, "args": {}}}
+    client = {"format_version": 2, "executors": [executor], "components": []}
+    (folder / "meta.json").write_text(json.dumps(meta, indent=2), encoding="utf-8")
+    (config / "config_fed_server.json").write_text(json.dumps(server, indent=2), encoding="utf-8")
+    (config / "config_fed_client.json").write_text(json.dumps(client, indent=2), encoding="utf-8")
+    return folder

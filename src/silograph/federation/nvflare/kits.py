@@ -1,0 +1,112 @@
+"""A site's side of the kits: make a key and a request, and install the kit when the signed answer is back.
+
+    SITE_FOLDER/key/                the private key, made here, which never leaves; readable by its owner only
+    SITE_FOLDER/SITE.request.zip    goes to the coordinator: a signing request and metadata, no key
+    SITE_FOLDER/kit/                `startup/` (certificate, key, address) and `local/` (this site's own policy)
+
+What is and is not verified is written in `authority`, what the policy allows in `policy`.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from silograph._atomic import make_folder
+from silograph.errors import OutputError, ProtocolError, SilosError
+from silograph.federation.invitation import Invitation, read_invitation, write_invitation
+from silograph.federation.nvflare.policy import harden_site
+from silograph.federation.nvflare.provisioning import package_command, participant, read_member, run_nvflare
+
+
+def make_request(site_folder: Path, invitation: Invitation, site: str) -> Path:
+    """Make the site's key and its request, `SITE.request.zip`, which goes to the coordinator."""
+    site_folder = site_folder.resolve()
+    if site not in invitation.sites:
+        raise SilosError(
+            f"The federation {invitation.name!r} has no site {site!r}. Its sites are {', '.join(invitation.sites)}."
+        )
+    key = site_folder / "key"
+    if key.exists():
+        raise OutputError(
+            f"{key}: has a key already. Send the request made with it; to begin again, move the folder away."
+        )
+    make_folder(site_folder)
+    with tempfile.TemporaryDirectory(prefix=".request.", dir=site_folder) as work:
+        definition = participant(Path(work), invitation.name, {"name": site, "type": "client"})
+        run_nvflare([["cert", "request", "-p", str(definition), "--out", str(Path(work) / "key")]])
+        (Path(work) / "key" / f"{site}.request.zip").replace(site_folder / f"{site}.request.zip")
+        (Path(work) / "key").replace(key)
+    write_invitation(site_folder / "federation.invite", invitation)  # so that joining needs no second copy
+    return site_folder / f"{site}.request.zip"
+
+
+def install_kit(site_folder: Path, signed_zip: Path, invitation: Invitation) -> Path:
+    """Install the kit of the site whose key is in `site_folder`; return its folder. An older kit is replaced."""
+    site_folder, signed_zip = site_folder.resolve(), signed_zip.resolve()
+    site = site_name(site_folder)
+    _check_answer(signed_zip, site, invitation)
+    with tempfile.TemporaryDirectory(prefix=".kit.", dir=site_folder) as work:
+        fingerprint = invitation.shown_fingerprint()
+        command = package_command(signed_zip, site_folder / "key", fingerprint, Path(work))
+        made = Path(run_nvflare([command])[0]["output_dir"])
+        _check_address(made, invitation)
+        harden_site(made)
+        made.chmod(0o700)
+        _keep_own_settings(site_folder / "kit", made)
+        if (site_folder / "kit").exists():
+            (site_folder / "kit").replace(Path(work) / "old")
+        made.replace(site_folder / "kit")
+    make_folder(site_folder / "logs")
+    return site_folder / "kit"
+
+
+def site_invitation(site_folder: Path) -> Invitation:
+    """The invitation with which the site's request was made."""
+    path = site_folder / "federation.invite"
+    if not path.exists():
+        raise SilosError(f"{site_folder}: no request was made here. Begin with: silograph site request.")
+    return read_invitation(path)
+
+
+def site_name(site_folder: Path) -> str:
+    """The name of the site whose key is in `site_folder`."""
+    try:
+        return str(json.loads((site_folder / "key" / "request.json").read_text(encoding="utf-8"))["name"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise SilosError(f"{site_folder}: has no site's key. Begin with: silograph site request.") from error
+
+
+def _check_answer(signed_zip: Path, site: str, invitation: Invitation) -> None:
+    """Say in our words what is most often wrong; NVFlare then checks hashes, signatures and the key."""
+    try:
+        signed: Any = json.loads(read_member(signed_zip, "signed.json"))
+        name, project = signed["name"], signed["project"]
+        root = str(signed["ca_info"]["rootCA_fingerprint"]).removeprefix("SHA256:").replace(":", "").lower()
+    except (ValueError, KeyError, TypeError) as error:
+        raise ProtocolError(f"{signed_zip}: is no signed request. Ask the coordinator for SITE.signed.zip.") from error
+    if project != invitation.name:
+        raise SilosError(f"{signed_zip}: is of the federation {project!r}, the invitation of {invitation.name!r}.")
+    if name != site:
+        raise SilosError(f"{signed_zip}: is signed for the site {name!r}, the key here is of {site!r}.")
+    if root != invitation.fingerprint:
+        raise SilosError(
+            f"{signed_zip}: is signed below another root certificate than the invitation's. Ask the coordinator "
+            "which is right before you go on: somebody may pose as the federation."
+        )
+
+
+def _check_address(kit: Path, invitation: Invitation) -> None:
+    """The address comes with the signed answer; it must be the one that the site was invited to."""
+    startup = json.loads((kit / "startup" / "fed_client.json").read_text(encoding="utf-8"))
+    target = startup["servers"][0]["service"]["target"]
+    if target != f"{invitation.server}:{invitation.port}":
+        raise SilosError(f"The kit connects to {target}, the invitation says {invitation.server}:{invitation.port}.")
+
+
+def _keep_own_settings(old: Path, new: Path) -> None:
+    """What the site wrote into its policy folder itself (data path, limits) outlives a new certificate."""
+    for path in (old / "local").glob("silograph*"):
+        (new / "local" / path.name).write_bytes(path.read_bytes())

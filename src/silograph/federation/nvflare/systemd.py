@@ -1,0 +1,69 @@
+"""The text of a systemd unit that keeps a server or a site hosted, also over a restart of the machine."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from silograph.errors import ParameterError
+
+
+def systemd_unit(kind: str, folder: Path) -> str:
+    """The text of a systemd unit that hosts the `server` or a `site`, for its administrator to review and install."""
+    words = {"server": ("federation", "the server of a silograph federation"), "site": ("site", "a silograph site")}
+    if kind not in words:
+        raise ParameterError(f"Expected 'server' or 'site', got {kind!r}.")
+    command, what = words[kind]
+    return _UNIT.format(
+        what=what, folder=_quoted(folder.resolve()), python=_quoted(Path(sys.executable)), command=command
+    )
+
+
+def _quoted(path: Path) -> str:
+    if any(character in str(path) for character in '"\\\n'):
+        raise ParameterError(f"{path}: systemd needs a path without quotes, backslashes and line ends.")
+    return '"' + str(path).replace("%", "%%").replace("$", "$$") + '"'
+
+
+_UNIT = """\
+[Unit]
+Description=silograph: {what}
+After=network-online.target
+Wants=network-online.target
+
+[Service]
+# Run it as a user of its own that owns the folder below and may read the data, nothing else
+User=silograph
+ExecStart={python} -m silograph {command} start {folder}
+WorkingDirectory={folder}
+Restart=always
+RestartSec=5
+KillMode=mixed
+TimeoutStopSec=30
+UMask=0077
+
+NoNewPrivileges=yes
+ProtectSystem=strict
+ProtectHome=read-only
+ReadWritePaths={folder}
+PrivateTmp=yes
+PrivateDevices=yes
+ProtectKernelTunables=yes
+ProtectKernelModules=yes
+ProtectKernelLogs=yes
+ProtectControlGroups=yes
+ProtectClock=yes
+ProtectHostname=yes
+RestrictNamespaces=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX
+LockPersonality=yes
+SystemCallArchitectures=native
+CapabilityBoundingSet=
+# Not MemoryDenyWriteExecute: the numerical core is compiled when it is first used
+Environment=NUMBA_CACHE_DIR=/tmp/numba
+
+[Install]
+WantedBy=multi-user.target
+"""

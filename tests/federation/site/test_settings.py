@@ -1,0 +1,159 @@
+"""A site's settings: written once to teach, read with care."""
+
+import tempfile
+import tomllib
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from silograph.errors import OutputError, ParameterError
+from silograph.federation.site.settings import SiteSettings, read_site, write_site
+from silograph.study_settings import MethodName
+
+OSLO = SiteSettings(name="oslo", federation="brains", server="coordinator.example.org", data=Path("signals.csv"))
+LEAST = 'name = "oslo"\nfederation = "brains"\nserver = "coordinator.example.org"\ndata = "signals.csv"\n'
+texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=30)  # all but lone surrogates
+counts = st.integers(0, 10**9)
+
+
+@given(
+    st.builds(
+        SiteSettings,
+        name=texts,
+        federation=texts,
+        server=texts,
+        data=texts.map(Path),
+        drop=st.lists(texts | st.just(""), max_size=3).map(tuple),
+        key=st.none() | texts,
+        header=st.none() | st.booleans(),
+        min_samples=counts,
+        max_rounds=counts,
+        methods=st.lists(st.sampled_from(get_args(MethodName)), max_size=9).map(tuple),
+        report=st.booleans(),
+        share_graph=st.booleans(),
+        approve_all=st.booleans(),
+    )
+)
+def test_settings_written_are_the_settings_read(settings):
+    with tempfile.TemporaryDirectory() as folder:
+        write_site(Path(folder), settings)
+        assert read_site(Path(folder)) == settings
+
+
+@pytest.mark.parametrize(
+    "text", ['"', "\\", "a\nb", "\r\n", "\x00\x1f\x7f\x80", "'''", '"""', "{name}", "# x", "𝄞\u2028é"]
+)
+def test_characters_that_toml_treats_specially_come_back(text, tmp_path):
+    settings = SiteSettings(name=text, federation=text, server=text, data=Path(text), drop=(text,), key=text)
+    write_site(tmp_path, settings)
+    assert read_site(tmp_path) == settings
+
+
+def test_every_setting_is_written_with_a_line_that_explains_it(tmp_path):
+    lines = write_site(tmp_path / "new" / "oslo", OSLO).read_text().splitlines()
+    limits = lines[lines.index("[limits]") + 1 :]
+    assert [line.startswith("#") for line in limits] == [True, False] * 6
+    assert "min_samples = 20" in limits
+    assert '# key = "subject"' in lines
+    assert read_site(tmp_path / "new" / "oslo") == OSLO
+
+
+def test_the_hints_in_comments_are_toml_once_the_mark_is_taken_away(tmp_path):
+    text = write_site(tmp_path, OSLO).read_text()
+    table = tomllib.loads(text.replace("# key", "key").replace("# header", "header"))["table"]
+    assert table == {"drop": [], "key": "subject", "header": True}
+
+
+def test_what_is_left_out_has_its_default_and_the_defaults_protect(tmp_path):
+    (tmp_path / "site.toml").write_text(LEAST)
+    assert read_site(tmp_path) == OSLO
+    assert (OSLO.min_samples, OSLO.max_rounds, OSLO.approve_all) == (20, 1000, False)
+    assert OSLO.methods == get_args(MethodName)
+
+
+def test_a_file_of_the_windows_editor_is_read_too(tmp_path):
+    (tmp_path / "site.toml").write_bytes(b"\xef\xbb\xbf" + LEAST.replace("\n", "\r\n").encode())
+    assert read_site(tmp_path) == OSLO
+
+
+def test_settings_are_written_once(tmp_path):
+    path = write_site(tmp_path, OSLO)
+    path.write_text(LEAST)
+    with pytest.raises(OutputError, match=r"site\.toml: is there already\. Edit it by hand"):
+        write_site(tmp_path, OSLO)
+    assert path.read_text() == LEAST
+
+
+def test_data_lie_in_the_sites_folder_or_where_a_whole_path_says(tmp_path):
+    assert OSLO.data_in(tmp_path) == tmp_path / "signals.csv"
+    elsewhere = SiteSettings(name="a", federation="b", server="c", data=Path("/data/signals.csv"))
+    assert elsewhere.data_in(tmp_path) == Path("/data/signals.csv")
+
+
+WRONG = {
+    "min_sample = 5": r"min_sample: no such setting at the top",
+    "min_samples = 5": r"min_samples: stands at the top of the file\. Move it below the line \[limits\]",
+    "[limits]\nmin_sample = 5": r"min_sample: no such setting in \[limits\]\. Expected min_samples, max_rounds",
+    "[limits]\nkey = 'x'": r"key: stands in \[limits\]\. Move it below the line \[table\]",
+    "[limits]\nname = 'x'": r"name: no such setting in \[limits\]",
+    "[limit]\nmin_samples = 5": r"limit: no such setting",
+    "limits = 5": r"limits: expected a section, got 5\. Write \[limits\]",
+    "[[table]]\nkey = 'x'": r"table: expected a section",
+    "[limits]\nmin_samples = -1": r"min_samples: expected a whole number ≥ 0, got -1\. Write one",
+    "[limits]\nmin_samples = 2.5": r"min_samples: expected a whole number ≥ 0, got 2\.5",
+    "[limits]\nmax_rounds = '5'": r"max_rounds: expected a whole number ≥ 0, got '5'",
+    "[limits]\nmax_rounds = true": r"max_rounds: expected a whole number ≥ 0, got True",
+    "[limits]\nreport = 1": r"report: expected true or false, got 1",
+    "[limits]\nshare_graph = 'no'": r"share_graph: expected true or false, got 'no'\. Write .* without quotes",
+    "[limits]\napprove_all = 'false'": r"approve_all: expected true or false",
+    "[limits]\nmethods = 'exact'": r"methods: expected a list, got 'exact'\. Write methods = \[",
+    "[limits]\nmethods = ['exakt']": r"methods: 'exakt' does not exist\. Write some of: exact, algorithm1",
+    "[limits]\nmethods = [1]": r"methods: expected a list of texts, got 1",
+    "[limits]\nmethods = [['exact']]": r"methods: expected a list of texts",
+    "[table]\ndrop = 'age'": r"drop: expected a list, got 'age'",
+    "[table]\ndrop = [3]": r"drop: expected a list of texts, got 3",
+    "[table]\nkey = 3": r"key: expected text, got 3",
+    "[table]\nkey = ''": r"key: expected text, got ''",
+    "[table]\nheader = 'yes'": r"header: expected true or false, got 'yes'",
+    "[table": r"is not TOML",
+    "a = 1\na = 2": r"is not TOML",
+}
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_what_is_wrong_is_told_with_file_and_key_and_what_to_write(text, tmp_path):
+    (tmp_path / "site.toml").write_text(LEAST + text)
+    with pytest.raises(ParameterError, match=WRONG[text]) as refusal:
+        read_site(tmp_path)
+    assert str(refusal.value).startswith(str(tmp_path / "site.toml"))
+
+
+@pytest.mark.parametrize("name", ["name", "federation", "server", "data"])
+def test_what_must_be_there_and_is_not_is_told(name, tmp_path):
+    kept = [line for line in LEAST.splitlines(keepends=True) if not line.startswith(name)]
+    (tmp_path / "site.toml").write_text("".join(kept))
+    with pytest.raises(ParameterError, match=rf"site\.toml, {name}: is missing\. Write {name} ="):
+        read_site(tmp_path)
+    for wrong in ("''", "3", "[]"):
+        (tmp_path / "site.toml").write_text("".join(kept) + f"{name} = {wrong}")
+        with pytest.raises(ParameterError, match=rf"site\.toml, {name}: expected text"):
+            read_site(tmp_path)
+
+
+def test_a_folder_without_settings_and_a_path_of_windows_are_told_what_to_do(tmp_path):
+    with pytest.raises(ParameterError, match=r"site\.toml: cannot be read .*Name the folder of a site"):
+        read_site(tmp_path)
+    (tmp_path / "site.toml").write_text(LEAST.replace("signals.csv", r"C:\data"))
+    with pytest.raises(ParameterError, match=r"a path with \\ in single quotes"):
+        read_site(tmp_path)
+    (tmp_path / "site.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(ParameterError, match="is not TOML"):
+        read_site(tmp_path)
+
+
+def test_a_name_that_no_text_file_can_hold_is_told_before_it_is_written():
+    with pytest.raises(ParameterError, match=r"data: .* no text file can hold"):
+        SiteSettings(name="a", federation="b", server="c", data=Path("caf\udce9.csv"))
