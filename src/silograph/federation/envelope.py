@@ -34,6 +34,7 @@ class Opened:
     sender: str  # the name in the sender's certificate
     head: Mapping[str, Any]
     body: bytes
+    body_digest: str  # of the body alone, in hexadecimal
     digest: str  # what was signed, in hexadecimal: by it a reply names what it replies to
 
     def text(self, name: str) -> str:
@@ -78,12 +79,14 @@ def opened(data: bytes, trust: Trust) -> Opened:
     if len(data) != end + n_signature:
         raise ProtocolError(f"message: expected {end + n_signature} bytes, got {len(data)}. It was cut or damaged.")
     view = memoryview(data)
-    digest = hashlib.sha256(bytes(view[:body_at]) + hashlib.sha256(view[body_at:end]).digest())
+    body_digest = hashlib.sha256(view[body_at:end])
+    digest = hashlib.sha256(bytes(view[:body_at]) + body_digest.digest())
     sender = trust.check(bytes(view[certificate_at:body_at]), digest.digest(), bytes(view[end:]))
     return Opened(
         sender=sender,
         head=_head(bytes(view[HEAD.size : certificate_at])),
         body=bytes(view[body_at:end]),
+        body_digest=body_digest.hexdigest(),
         digest=digest.hexdigest(),
     )
 

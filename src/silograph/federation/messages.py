@@ -285,9 +285,13 @@ def _encode(kind: int, extra: Mapping[str, Any], parts: Mapping[str, Vector | fl
     arrays = {name: np.asarray(value, dtype="<f8", order="C") for name, value in parts.items()}
     shapes = [[name, -1 if array.ndim == 0 else array.size] for name, array in arrays.items()]
     header = json.dumps({**extra, "parts": shapes}, separators=(",", ":")).encode()
-    body = b"".join(array.tobytes() for array in arrays.values())
-    message = HEAD.pack(MAGIC, FORMAT, kind, len(header), len(body) // 8) + header + body
-    return message + CHECKSUM.pack(zlib.crc32(message))
+    n_numbers = sum(array.size for array in arrays.values())
+    pieces: list[bytes | memoryview] = [HEAD.pack(MAGIC, FORMAT, kind, len(header), n_numbers) + header]
+    pieces += [array.data.cast("B") if array.ndim else array.tobytes() for array in arrays.values() if array.size]
+    checksum = 0
+    for piece in pieces:
+        checksum = zlib.crc32(piece, checksum)
+    return b"".join((*pieces, CHECKSUM.pack(checksum)))  # large: copied once
 
 
 def _decode(kind: int, data: bytes) -> tuple[dict[str, Any], dict[str, Vector | float]]:
@@ -301,7 +305,7 @@ def _decode(kind: int, data: bytes) -> tuple[dict[str, Any], dict[str, Vector | 
         stop = start + max(size, 1) if size != 0 else start
         if stop > body.size or name in parts:
             raise ProtocolError(f"message: part {name!r} does not fit. It was damaged.")
-        parts[name] = float(body[start]) if size == -1 else body[start:stop].copy()
+        parts[name] = float(body[start]) if size == -1 else body[start:stop].astype(np.float64)
         start = stop
     if start != body.size:
         raise ProtocolError("message: holds more numbers than it names. It was damaged.")
@@ -322,7 +326,7 @@ def _opened(kind: int, data: bytes) -> tuple[dict[str, Any], Vector]:
     expected = HEAD.size + header_size + 8 * n_numbers + CHECKSUM.size
     if n_numbers > LARGEST or len(data) != expected:
         raise ProtocolError(f"message: expected {expected} bytes, got {len(data)}. It was cut or damaged on its way.")
-    if CHECKSUM.unpack_from(data, expected - CHECKSUM.size)[0] != zlib.crc32(data[: -CHECKSUM.size]):
+    if CHECKSUM.unpack_from(data, expected - CHECKSUM.size)[0] != zlib.crc32(memoryview(data)[: -CHECKSUM.size]):
         raise ProtocolError("message: the checksum is wrong. It was damaged on its way.")
     try:
         header = json.loads(data[HEAD.size : HEAD.size + header_size])
@@ -330,8 +334,8 @@ def _opened(kind: int, data: bytes) -> tuple[dict[str, Any], Vector]:
         raise ProtocolError("message: its header cannot be read. It was not made by silograph.") from error
     if not isinstance(header, dict):
         raise ProtocolError("message: its header cannot be read. It was not made by silograph.")
-    body = np.frombuffer(data, dtype="<f8", count=n_numbers, offset=HEAD.size + header_size)
-    return header, body.astype(np.float64)
+    # Not aligned in memory, and a view of the message: parts are copied out of it
+    return header, np.frombuffer(data, dtype="<f8", count=n_numbers, offset=HEAD.size + header_size)
 
 
 def _checked_shapes(shapes: Iterable[Any]) -> Iterable[tuple[str, int]]:

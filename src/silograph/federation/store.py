@@ -12,6 +12,7 @@ import json
 import os
 import tempfile
 import zlib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +43,9 @@ class Checkpoint:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             if segment.pieces:
-                _write(self._folder / segment.name, b"".join(segment.pieces))
+                _write(self._folder / segment.name, segment.pieces)
             manifest = {"format": FORMAT, "run": self._run_id, "round": number, "tree": body}
-            _write(self._manifest(number), json.dumps(manifest | {"checksum": _checksum(manifest)}).encode())
+            _write(self._manifest(number), [json.dumps(manifest | {"checksum": _checksum(manifest)}).encode()])
             self._round, self._known = number, segment.known  # not before: a round that failed has not happened
             self._tidy()
         except OSError as error:
@@ -115,7 +116,7 @@ class _Segment:
 
     def __init__(self, name: str, known: dict[int, tuple[np.ndarray, list[Any]]]) -> None:
         self.name = name
-        self.pieces: list[bytes] = []
+        self.pieces: list[bytes | memoryview] = []
         self.size = 0
         self.known: dict[int, tuple[np.ndarray, list[Any]]] = {}
         self._before = known
@@ -132,10 +133,10 @@ class _Segment:
     def _place(self, array: np.ndarray) -> list[Any]:
         found = self.known.get(id(array)) or self._before.get(id(array))
         if found is None:
-            data = np.ascontiguousarray(array, dtype="<f8").tobytes()
+            data = _bytes_of(np.ascontiguousarray(array, dtype="<f8"))
             found = (array, [self.name, self.size, list(array.shape), zlib.crc32(data)])
             self.pieces.append(data)
-            self.size += len(data)
+            self.size += array.size * 8
         self.known[id(array)] = found
         return found[1]
 
@@ -154,12 +155,18 @@ def _read_manifest(path: Path) -> dict[str, Any]:
     return manifest
 
 
-def _write(path: Path, data: bytes) -> None:
+def _bytes_of(array: np.ndarray) -> bytes | memoryview:
+    """An array's bytes, without a copy where there are many."""
+    return array.data.cast("B") if array.ndim and array.size else array.tobytes()
+
+
+def _write(path: Path, pieces: Iterable[bytes | memoryview]) -> None:
     """Write to the side, bring it to the disk, rename."""
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(data)
+            for piece in pieces:
+                file.write(piece)
             file.flush()
             os.fsync(file.fileno())
         Path(temporary).replace(path)

@@ -60,11 +60,11 @@ class Desk:
 
     def reply(self, data: bytes) -> bytes:
         """The sealed answer or refusal to a sealed question. Never raises, never tells why beyond a code."""
-        digest = hashlib.sha256(data).hexdigest()
         try:
             asked = self._asked(data)
         except (ProtocolError, Refused) as error:
             code = error.code if isinstance(error, Refused) else "malformed"
+            digest = hashlib.sha256(data).hexdigest()
             return self._sealed(digest, {}, self._refusal(code, str(error), {"bytes": len(data)}))
         about = self._about(asked, len(data))
         if not self._lock.acquire(timeout=PATIENCE):
@@ -136,7 +136,7 @@ class Desk:
         task = decode_task(asked.body)
         if task.header.run != visit.run:
             raise Refused("malformed", "a task of another run")
-        question = hashlib.sha256(json.dumps([stage, sorted(scalars.items())]).encode() + asked.body).hexdigest()
+        question = hashlib.sha256(json.dumps([stage, sorted(scalars.items()), asked.body_digest]).encode()).hexdigest()
         self._check_study(visit.study, asked.sender)
         visit.check_data()
         update = visit.repeated(stage, task.header, question)
