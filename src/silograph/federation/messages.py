@@ -3,8 +3,8 @@
 An `Update` does not offer its numbers. Only a `Total`, the sum over silos, does: so a method cannot read one silo's
 vector, and adding under a mask is another transport, not another method.
 
-On the wire a message is plain data, never code: a fixed head, a JSON header that names what follows, the numbers as
-little-endian float64, so that they arrive to the last bit, and a checksum. What a message must hold is said by the
+On the wire a message is plain data, never code: a fixed head, a JSON header that names what follows, the numbers to the
+last bit (packing.py), and a checksum. What a message must hold is said by the
 fields of the method's step and checked where it is made and where it arrives.
 """
 
@@ -24,12 +24,13 @@ import numpy as np
 from silograph._kernel import kernel
 from silograph._types import Vector
 from silograph.errors import ProtocolError
+from silograph.federation.packing import Piece, packed, packed_size, unpacked
 
 FORMAT = 1
-HEAD = struct.Struct("<4sHBxIQ")  # magic, format, kind, header bytes, payload numbers
+HEAD = struct.Struct("<4sHBxIQ")  # magic, format, kind, header bytes, payload bytes
 CHECKSUM = struct.Struct("<I")
 MAGIC = b"SLGR"
-LARGEST = 2**31  # numbers in one message: 16 GB, far beyond any graph this library learns
+LARGEST = 2**31  # numbers in one part: 16 GB, far beyond any graph this library learns
 LONGEST_LIST = 1000
 # Beyond these, sums or squares overflow; no data that are accepted lead there, nor steps that are too long
 FARTHEST: dict[str, float] = {"pairs": 1e150, "number": 1e300, "list": 1e300}
@@ -238,9 +239,9 @@ def encode_task(task: Task) -> bytes:
     return _encode(0, {"header": _as_dict(task.header)}, task.parts)
 
 
-def decode_task(data: bytes) -> Task:
-    """The task in these bytes."""
-    extra, parts = _decode(0, data)
+def decode_task(data: bytes, *, n_pairs: int = LARGEST) -> Task:
+    """The task in these bytes, none of whose parts is longer than `n_pairs` or a list may be."""
+    extra, parts = _decode(0, data, max(n_pairs, LONGEST_LIST))
     return Task(header=_header(extra), parts=parts)
 
 
@@ -251,9 +252,9 @@ def encode_update(update: Update) -> bytes:
     return _encode(1, extra, {**update._parts, **numbers})
 
 
-def decode_update(data: bytes) -> Update:
-    """The update in these bytes."""
-    extra, parts = _decode(1, data)
+def decode_update(data: bytes, *, n_pairs: int = LARGEST) -> Update:
+    """The update in these bytes, none of whose parts is longer than `n_pairs` or a list may be."""
+    extra, parts = _decode(1, data, max(n_pairs, LONGEST_LIST))
     names = extra.get("reported")
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ProtocolError("message: expected a list of reported names. It was not made by silograph, or was damaged.")
@@ -282,49 +283,53 @@ def _header(extra: Mapping[str, Any]) -> Header:
 
 
 def _encode(kind: int, extra: Mapping[str, Any], parts: Mapping[str, Vector | float]) -> bytes:
-    arrays = {name: np.asarray(value, dtype="<f8", order="C") for name, value in parts.items()}
-    shapes = [[name, -1 if array.ndim == 0 else array.size] for name, array in arrays.items()]
+    shapes: list[list[Any]] = []
+    body: list[Piece] = []
+    for name, value in parts.items():
+        pieces, count = packed(np.asarray(value, dtype=np.float64))
+        shapes.append([name, -1 if np.ndim(value) == 0 else np.size(value), *([] if count is None else [count])])
+        body += pieces
     header = json.dumps({**extra, "parts": shapes}, separators=(",", ":")).encode()
-    n_numbers = sum(array.size for array in arrays.values())
-    pieces: list[bytes | memoryview] = [HEAD.pack(MAGIC, FORMAT, kind, len(header), n_numbers) + header]
-    pieces += [array.data.cast("B") if array.ndim else array.tobytes() for array in arrays.values() if array.size]
+    n_bytes = sum(len(piece) for piece in body)
+    pieces = [HEAD.pack(MAGIC, FORMAT, kind, len(header), n_bytes) + header, *body]
     checksum = 0
     for piece in pieces:
         checksum = zlib.crc32(piece, checksum)
     return b"".join((*pieces, CHECKSUM.pack(checksum)))  # large: copied once
 
 
-def _decode(kind: int, data: bytes) -> tuple[dict[str, Any], dict[str, Vector | float]]:
+def _decode(kind: int, data: bytes, largest: int) -> tuple[dict[str, Any], dict[str, Vector | float]]:
     header, body = _opened(kind, data)
     shapes = header.get("parts")
     if not isinstance(shapes, list):
         raise ProtocolError("message: expected a list of parts. It was not made by silograph.")
     parts: dict[str, Vector | float] = {}
     start = 0
-    for name, size in _checked_shapes(shapes):
-        stop = start + max(size, 1) if size != 0 else start
-        if stop > body.size or name in parts:
+    for name, size, count in _checked_shapes(shapes, largest):
+        stop = start + packed_size(abs(size), count)  # −1 is a single number
+        if stop > len(body) or name in parts:
             raise ProtocolError(f"message: part {name!r} does not fit. It was damaged.")
-        parts[name] = float(body[start]) if size == -1 else body[start:stop].astype(np.float64)
+        vector = unpacked(body[start:stop], abs(size), count)
+        parts[name] = float(vector[0]) if size == -1 else vector
         start = stop
-    if start != body.size:
+    if start != len(body):
         raise ProtocolError("message: holds more numbers than it names. It was damaged.")
     return header, parts
 
 
-def _opened(kind: int, data: bytes) -> tuple[dict[str, Any], Vector]:
-    """The JSON header and the numbers, once head and checksum are right."""
+def _opened(kind: int, data: bytes) -> tuple[dict[str, Any], memoryview]:
+    """The JSON header and the numbers' bytes, once head and checksum are right."""
     if len(data) < HEAD.size + CHECKSUM.size:
         raise ProtocolError(f"message: expected at least {HEAD.size + CHECKSUM.size} bytes, got {len(data)}.")
-    magic, version, its_kind, header_size, n_numbers = HEAD.unpack_from(data)
+    magic, version, its_kind, header_size, n_bytes = HEAD.unpack_from(data)
     if magic != MAGIC:
         raise ProtocolError("message: expected one of silograph's, got something else.")
     if version != FORMAT:
         raise ProtocolError(f"message: expected format {FORMAT}, got {version}. Run the same silograph on both sides.")
     if its_kind != kind:
         raise ProtocolError(f"message: expected {('a task', 'an update')[kind]}, got another kind.")
-    expected = HEAD.size + header_size + 8 * n_numbers + CHECKSUM.size
-    if n_numbers > LARGEST or len(data) != expected:
+    expected = HEAD.size + header_size + n_bytes + CHECKSUM.size
+    if len(data) != expected:
         raise ProtocolError(f"message: expected {expected} bytes, got {len(data)}. It was cut or damaged on its way.")
     if CHECKSUM.unpack_from(data, expected - CHECKSUM.size)[0] != zlib.crc32(memoryview(data)[: -CHECKSUM.size]):
         raise ProtocolError("message: the checksum is wrong. It was damaged on its way.")
@@ -334,15 +339,18 @@ def _opened(kind: int, data: bytes) -> tuple[dict[str, Any], Vector]:
         raise ProtocolError("message: its header cannot be read. It was not made by silograph.") from error
     if not isinstance(header, dict):
         raise ProtocolError("message: its header cannot be read. It was not made by silograph.")
-    # Not aligned in memory, and a view of the message: parts are copied out of it
-    return header, np.frombuffer(data, dtype="<f8", count=n_numbers, offset=HEAD.size + header_size)
+    return header, memoryview(data)[HEAD.size + header_size : expected - CHECKSUM.size]
 
 
-def _checked_shapes(shapes: Iterable[Any]) -> Iterable[tuple[str, int]]:
+def _checked_shapes(shapes: Iterable[Any], largest: int) -> Iterable[tuple[str, int, int | None]]:
+    """Name, size and count of each part. No part may be larger than the message is expected to hold."""
     for entry in shapes:
-        if not (isinstance(entry, list) and len(entry) == 2 and isinstance(entry[0], str) and type(entry[1]) is int):
+        if not (isinstance(entry, list) and len(entry) in (2, 3) and isinstance(entry[0], str)):
             raise ProtocolError("message: expected a name and a size for each part. It was not made by silograph.")
-        name, size = entry
-        if not NAME.fullmatch(name) or not -1 <= size <= LARGEST:
+        name, size, count = entry[0], entry[1], entry[2] if len(entry) == 3 else None
+        if type(size) is not int or (count is not None and type(count) is not int):
+            raise ProtocolError("message: expected a name and a size for each part. It was not made by silograph.")
+        possible = -1 <= size <= largest and (count is None or 0 <= count <= size)
+        if not NAME.fullmatch(name) or not possible:
             raise ProtocolError(f"message: part {name[:40]!r} of size {size} is not possible.")
-        yield name, size
+        yield name, size, count

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from silograph.errors import CheckpointError, OutputError
+from silograph.federation.packing import Piece, packed, packed_size, unpacked
 
 FORMAT = 1
 NUMBER = "[0-9]" * 8
@@ -81,18 +82,18 @@ class Checkpoint:
         return {key: self._built(child, segments) for key, child in node.items()}
 
     def _array(self, where: list[Any], segments: dict[str, bytes]) -> np.ndarray:
-        name, offset, shape, checksum = where
+        name, offset, shape, checksum, count = where
         path = self._folder / name
         if name not in segments:
             try:
                 segments[name] = path.read_bytes()
             except OSError as error:
                 raise CheckpointError(f"{path}: cannot be read ({error.strerror}). Start the run anew.") from error
-        size = 8 * int(np.prod(shape))
-        piece = segments[name][offset : offset + size]
+        size = packed_size(int(np.prod(shape)), count)
+        piece = memoryview(segments[name])[offset : offset + size]
         if len(piece) != size or zlib.crc32(piece) != checksum:
             raise CheckpointError(f"{path}: is damaged. Start the run anew.")
-        array = np.frombuffer(piece, dtype="<f8").reshape(shape).astype(np.float64)
+        array = unpacked(piece, int(np.prod(shape)), count).reshape(shape)
         self._known[id(array)] = (array, where)
         return array
 
@@ -116,7 +117,7 @@ class _Segment:
 
     def __init__(self, name: str, known: dict[int, tuple[np.ndarray, list[Any]]]) -> None:
         self.name = name
-        self.pieces: list[bytes | memoryview] = []
+        self.pieces: list[Piece] = []
         self.size = 0
         self.known: dict[int, tuple[np.ndarray, list[Any]]] = {}
         self._before = known
@@ -133,10 +134,13 @@ class _Segment:
     def _place(self, array: np.ndarray) -> list[Any]:
         found = self.known.get(id(array)) or self._before.get(id(array))
         if found is None:
-            data = _bytes_of(np.ascontiguousarray(array, dtype="<f8"))
-            found = (array, [self.name, self.size, list(array.shape), zlib.crc32(data)])
-            self.pieces.append(data)
-            self.size += array.size * 8
+            pieces, count = packed(array)
+            checksum = 0
+            for piece in pieces:
+                checksum = zlib.crc32(piece, checksum)
+            found = (array, [self.name, self.size, list(array.shape), checksum, count])
+            self.pieces += pieces
+            self.size += packed_size(array.size, count)
         self.known[id(array)] = found
         return found[1]
 
@@ -155,12 +159,7 @@ def _read_manifest(path: Path) -> dict[str, Any]:
     return manifest
 
 
-def _bytes_of(array: np.ndarray) -> bytes | memoryview:
-    """An array's bytes, without a copy where there are many."""
-    return array.data.cast("B") if array.ndim and array.size else array.tobytes()
-
-
-def _write(path: Path, pieces: Iterable[bytes | memoryview]) -> None:
+def _write(path: Path, pieces: Iterable[Piece]) -> None:
     """Write to the side, bring it to the disk, rename."""
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:

@@ -154,7 +154,7 @@ class Sites:
         return [answer for answer in answers if not isinstance(answer, Trouble | NotNeeded)]
 
     def _update(self, site: str, reply: Opened, header: Header, fields: Mapping[str, Field]) -> Update:
-        update = decode_update(reply.body)
+        update = decode_update(reply.body, n_pairs=self.federation.pairs.size)
         if update.silo != site:
             raise ProtocolError(f"message: speaks for {update.silo[:40]!r}, but {site!r} was asked.")
         check_update(update, header, fields, n_pairs=self.federation.pairs.size)

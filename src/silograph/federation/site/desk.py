@@ -133,7 +133,7 @@ class Desk:
         stage, scalars = asked.text("stage"), _scalars(asked)
         if stage not in (SETUP, LEARN):
             raise Refused("malformed", f"stage {stage!r}")
-        task = decode_task(asked.body)
+        task = decode_task(asked.body, n_pairs=visit.silo.pairs.size)
         if task.header.run != visit.run:
             raise Refused("malformed", "a task of another run")
         question = hashlib.sha256(json.dumps([stage, sorted(scalars.items()), asked.body_digest]).encode()).hexdigest()
@@ -148,7 +148,7 @@ class Desk:
     def _finish(self, asked: Opened) -> Reply:
         visit = self._visit(asked)
         self._check_study(visit.study, asked.sender)
-        update = visit.finish(decode_task(asked.body), self.folder / RESULTS)
+        update = visit.finish(decode_task(asked.body, n_pairs=visit.silo.pairs.size), self.folder / RESULTS)
         if not (visit.study.share_graphs and self.settings.share_graph):
             raise Refused("kept", "the graph stays here, in results/")
         return Reply(body=encode_update(update), log={"left": _contents(update)})
