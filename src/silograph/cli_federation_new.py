@@ -8,7 +8,8 @@ from pathlib import Path
 from silograph._atomic import write_text
 from silograph.errors import ParameterError
 from silograph.federation.nvflare.authority import new_kits
-from silograph.study_file import check_site_name, read_nodes, template
+from silograph.study_file import check_site_name, template
+from silograph.study_names import read_nodes
 
 NODES, STUDY = "nodes.txt", "study.toml"
 NO_NODES = "# Names of the nodes, one per line, in the order of the results. Every site's table must have just these.\n"

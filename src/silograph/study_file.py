@@ -6,36 +6,30 @@ the same bytes with the same function; to a site they are a stranger's, so that 
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
 import math
 import re
 import tomllib
-import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
-from itertools import chain
 from pathlib import Path
 from types import UnionType
-from typing import IO, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 from silograph.edges import Pairs, chosen_pairs
 from silograph.errors import ParameterError
 from silograph.parameters import check_positive, check_whole
+from silograph.study_names import LARGEST, MOST_LETTERS, clipped, name_of, names_of, read_nodes, shown
 from silograph.study_settings import StudySettings
 
 MOST_BYTES = 1_000_000
-MOST_LETTERS = 200  # of a name
 MOST_SECONDS = 30 * 24 * 3600.0  # what waits longer than a month is lost, and locks cannot count to infinity
-LARGEST = 2**53  # the whole numbers up to here are floats too
 SITE_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 STUDY_NAME = re.compile(r"[^\W_][\w .-]{0,79}")  # no slash: a study's name may become a folder's
-UNSEEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # control, direction, half and line-breaking characters: a name shows them not
-TABLES = {".csv", ".tsv"}
 KEYS = ("name", "nodes", "sites", "standardize", "share_graphs", "allow", "forbid", "learn", "policy")
 
 # tomllib takes time and memory with the square of a key's parts: 1 MB of "a.a.a…" would fill a terabyte. So texts in
@@ -105,7 +99,7 @@ def parse_study(data: bytes, *, source: str) -> StudyFile:
     _check_keys(top, KEYS, f"{source}, ")
     name = _study_name(_given(top, "name", source), f"{source}, name")
     nodes, nodes_file = _nodes(_given(top, "nodes", source), f"{source}, nodes")
-    sites = _names(top["sites"], f"{source}, sites", least=1) if "sites" in top else None
+    sites = names_of(top["sites"], f"{source}, sites", least=1) if "sites" in top else None
     for site in sites or ():
         _located(f"{source}, sites: ", check_site_name, site)
     policy = _located(f"{source}, [policy] ", _settings, Policy, top.get("policy", {}))
@@ -163,7 +157,7 @@ def check_site_name(name: str) -> None:
     """Raise unless a site may be called so: names become folders and stand in certificates."""
     if not (isinstance(name, str) and SITE_NAME.fullmatch(name)):
         raise ParameterError(
-            f"site name: expected at most 40 of a-z, 0-9 and '-', the first no '-', got {_shown(name)}. Rename it."
+            f"site name: expected at most 40 of a-z, 0-9 and '-', the first no '-', got {shown(name)}. Rename it."
         )
 
 
@@ -218,7 +212,7 @@ def _loaded(data: bytes, source: str) -> dict[str, Any]:
     except RecursionError as error:
         raise ParameterError(f"{source}: expected lists of names, got lists in lists in lists. Unpack them.") from error
     except tomllib.TOMLDecodeError as error:
-        raise ParameterError(f"{source}: expected TOML, got an error: {_clipped(str(error))}. Correct it.") from error
+        raise ParameterError(f"{source}: expected TOML, got an error: {clipped(str(error))}. Correct it.") from error
     except ValueError as error:  # Python converts no more than 4300 digits
         raise ParameterError(f"{source}: expected numbers of some digits, got thousands. Correct them.") from error
 
@@ -226,7 +220,7 @@ def _loaded(data: bytes, source: str) -> dict[str, Any]:
 def _settings(kind: type, table: object) -> Any:
     """A dataclass filled from a TOML table, every value of the type that its field declares."""
     if not isinstance(table, dict):
-        raise ParameterError(f"expected a table of settings, got {_shown(table)}. Write one setting per line below it.")
+        raise ParameterError(f"expected a table of settings, got {shown(table)}. Write one setting per line below it.")
     _check_keys(table, SETTINGS if kind is StudySettings else POLICIES, "")
     hints = get_type_hints(kind)
     return kind(**{key: _fitted(value, hints[key], key) for key, value in table.items()})
@@ -255,7 +249,7 @@ def _fitted(value: object, hint: Any, where: str) -> object:
     words = {bool: "true or false", int: "a whole number", float: "a finite number"}
     expected = [words[kind] for kind in kinds if kind in words] + [json.dumps(choice) for choice in choices]
     hint_words = _meant(value, choices) if isinstance(value, str) else ""
-    raise ParameterError(f"{where}: expected {' or '.join(expected)}, got {_shown(value)}.{hint_words}")
+    raise ParameterError(f"{where}: expected {' or '.join(expected)}, got {shown(value)}.{hint_words}")
 
 
 def _given(top: Mapping[str, Any], key: str, source: str) -> Any:
@@ -268,7 +262,7 @@ def _check_keys(table: Mapping[str, Any], known: Sequence[str], place: str) -> N
     for key in table:
         if key not in known:
             ask = _home(key) or _meant(key, known) or f" Known are {', '.join(known)}."
-            raise ParameterError(f"{place}{_shown(key)}: no such key.{ask}")
+            raise ParameterError(f"{place}{shown(key)}: no such key.{ask}")
 
 
 def _home(key: str) -> str:
@@ -284,22 +278,22 @@ def _meant(word: str, known: Sequence[str]) -> str:
 
 
 def _study_name(value: object, where: str) -> str:
-    name = _name(value, where)
+    name = name_of(value, where)
     if not STUDY_NAME.fullmatch(name):
         raise ParameterError(
             f"{where}: expected a letter or digit, then at most 79 of letters, digits, spaces, '.', '-' and '_', "
-            f"got {_shown(name)}. Rename the study."
+            f"got {shown(name)}. Rename the study."
         )
     return name
 
 
 def _nodes(value: object, where: str) -> tuple[tuple[str, ...] | None, str | None]:
     if isinstance(value, list):
-        return _names(value, where, least=2), None
-    name = _name(value, where)
+        return names_of(value, where, least=2), None
+    name = name_of(value, where)
     if set(name) & set("/\\:") or name in (".", ".."):
         raise ParameterError(
-            f"{where}: expected a list of names, or the name of a file beside the study, got {_shown(name)}. "
+            f"{where}: expected a list of names, or the name of a file beside the study, got {shown(name)}. "
             "Put the file there and name it without a folder."
         )
     return None, name
@@ -312,100 +306,9 @@ def _pairs(value: object, where: str) -> NamedPairs:
     pairs = []
     for number, row in enumerate(rows, start=1):
         if not (isinstance(row, list) and len(row) == 2):
-            raise ParameterError(f'{where}, pair {number}: expected two names, ["a", "b"], got {_shown(row)}.')
-        left, right = (_name(name, f"{where}, pair {number}") for name in row)
+            raise ParameterError(f'{where}, pair {number}: expected two names, ["a", "b"], got {shown(row)}.')
+        left, right = (name_of(name, f"{where}, pair {number}") for name in row)
         if left == right:
             raise ParameterError(f"{where}, pair {number}: a node is no pair with itself ({left!r}). Drop it.")
         pairs.append((left, right))
     return tuple(pairs)
-
-
-def _names(value: object, where: str, *, least: int) -> tuple[str, ...]:
-    if not isinstance(value, list):
-        raise ParameterError(f'{where}: expected a list of names, ["a", "b"], got {_shown(value)}.')
-    return _distinct([(f"{where}, entry {number}", name) for number, name in enumerate(value, 1)], where, least=least)
-
-
-def _distinct(entries: Iterable[tuple[str, object]], where: str, *, least: int) -> tuple[str, ...]:
-    """The names of the entries, each of which comes with its place."""
-    names: dict[str, None] = {}
-    for place, value in entries:
-        name = _name(value, place)
-        if name in names:
-            raise ParameterError(f"{place}: expected each name once, got {name!r} again. Rename or drop it.")
-        names[name] = None
-    if len(names) < least:
-        raise ParameterError(f"{where}: expected names, {least} at least, got {len(names)}. Add some.")
-    return tuple(names)
-
-
-def _name(value: object, where: str) -> str:
-    if not isinstance(value, str):
-        raise ParameterError(f"{where}: expected a name in quotes, got {_shown(value)}.")
-    if not value.strip():
-        raise ParameterError(f"{where}: expected a name, got an empty one. Give it one, or drop it.")
-    if len(value) > MOST_LETTERS:
-        raise ParameterError(f"{where}: expected at most {MOST_LETTERS} characters, got {len(value)}. Shorten it.")
-    if value != value.strip() or any(unicodedata.category(letter) in UNSEEN for letter in value):
-        raise ParameterError(
-            f"{where}: expected a name without tabs, line breaks, unseen characters and outer spaces, "
-            f"got {_shown(value)}. Remove them."
-        )
-    return value
-
-
-def read_nodes(path: Path) -> tuple[str, ...]:
-    """The node list in a file: a name per line, or the first row of a table."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            return _distinct(
-                _table_names(file, path) if path.suffix.lower() in TABLES else _listed_names(file, path),
-                str(path),
-                least=2,
-            )
-    except OSError as error:
-        raise ParameterError(
-            f"{path}: the list of nodes cannot be read ({error.strerror}). Put it beside the study, or correct nodes."
-        ) from error
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise ParameterError(f"{path}: expected UTF-8 text, got another file ({error}). Save it as UTF-8.") from error
-
-
-def _listed_names(file: IO[str], path: Path) -> list[tuple[str, object]]:
-    lines = ((number, line.strip()) for number, line in enumerate(file, start=1))
-    return [(f"{path}, line {number}", line) for number, line in lines if line and not line.startswith("#")]
-
-
-def _table_names(file: IO[str], path: Path) -> list[tuple[str, object]]:
-    """The cells of a table's first row; the rest, which may be large, is not read."""
-    first = next((line for line in file if line.strip() and not line.startswith("#")), "")
-    delimiter = "\t" if path.suffix.lower() == ".tsv" else max(",;\t", key=first.count)
-    cells = [cell.strip() for cell in next(csv.reader(chain([first], file), delimiter=delimiter), [])]
-    numbered = list(enumerate(cells, start=1))
-    if len(cells) > 1 and not cells[0]:  # row labels, as everywhere in silograph
-        numbered = numbered[1:]
-    if len(cells) > 1 and not cells[-1]:  # a delimiter at the end of the line
-        numbered = numbered[:-1]
-    if numbered and all(_is_fraction(cell) for _, cell in numbered):
-        raise ParameterError(f"{path}: expected names in the first row, got numbers ({cells[0]}, …). Add such a row.")
-    return [(f"{path}, column {number}", cell) for number, cell in numbered]
-
-
-def _is_fraction(cell: str) -> bool:
-    """Whether it is a number and no label: atlases number their regions, but not by fractions."""
-    return re.fullmatch(r"[+-]?\d*[.,]\d+(?:[eE][+-]?\d+)?", cell) is not None
-
-
-def _shown(value: object) -> str:
-    """A stranger's value, short and without effect on a terminal."""
-    if isinstance(value, dict | list):
-        return "a table" if isinstance(value, dict) else f"a list of {len(value)}"
-    if isinstance(value, str):
-        return _clipped(repr(value))
-    if isinstance(value, int) and abs(value) > LARGEST:  # Python refuses to print the largest ones
-        return "a number too large"
-    return json.dumps(value) if isinstance(value, bool) else str(value)
-
-
-def _clipped(text: str) -> str:
-    return text if len(text) <= 200 else f"{text[:120]} … {text[-60:]}"

@@ -1,0 +1,113 @@
+"""Names in a study: what a name may be, and lists of them, in the study file or in a file of nodes."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import unicodedata
+from collections.abc import Iterable
+from itertools import chain
+from pathlib import Path
+from typing import IO
+
+from silograph.errors import ParameterError
+
+MOST_LETTERS = 200  # of a name
+LARGEST = 2**53  # the whole numbers up to here are floats too
+UNSEEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # control, direction, half and line-breaking characters: a name shows them not
+TABLES = {".csv", ".tsv"}
+
+
+def names_of(value: object, where: str, *, least: int) -> tuple[str, ...]:
+    """The names in a list, each once."""
+    if not isinstance(value, list):
+        raise ParameterError(f'{where}: expected a list of names, ["a", "b"], got {shown(value)}.')
+    return _distinct([(f"{where}, entry {number}", name) for number, name in enumerate(value, 1)], where, least=least)
+
+
+def _distinct(entries: Iterable[tuple[str, object]], where: str, *, least: int) -> tuple[str, ...]:
+    """The names of the entries, each of which comes with its place."""
+    names: dict[str, None] = {}
+    for place, value in entries:
+        name = name_of(value, place)
+        if name in names:
+            raise ParameterError(f"{place}: expected each name once, got {name!r} again. Rename or drop it.")
+        names[name] = None
+    if len(names) < least:
+        raise ParameterError(f"{where}: expected names, {least} at least, got {len(names)}. Add some.")
+    return tuple(names)
+
+
+def name_of(value: object, where: str) -> str:
+    """A name that people can read, write and tell from others."""
+    if not isinstance(value, str):
+        raise ParameterError(f"{where}: expected a name in quotes, got {shown(value)}.")
+    if not value.strip():
+        raise ParameterError(f"{where}: expected a name, got an empty one. Give it one, or drop it.")
+    if len(value) > MOST_LETTERS:
+        raise ParameterError(f"{where}: expected at most {MOST_LETTERS} characters, got {len(value)}. Shorten it.")
+    if value != value.strip() or any(unicodedata.category(letter) in UNSEEN for letter in value):
+        raise ParameterError(
+            f"{where}: expected a name without tabs, line breaks, unseen characters and outer spaces, "
+            f"got {shown(value)}. Remove them."
+        )
+    return value
+
+
+def read_nodes(path: Path) -> tuple[str, ...]:
+    """The node list in a file: a name per line, or the first row of a table."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            return _distinct(
+                _table_names(file, path) if path.suffix.lower() in TABLES else _listed_names(file, path),
+                str(path),
+                least=2,
+            )
+    except OSError as error:
+        raise ParameterError(
+            f"{path}: the list of nodes cannot be read ({error.strerror}). Put it beside the study, or correct nodes."
+        ) from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ParameterError(f"{path}: expected UTF-8 text, got another file ({error}). Save it as UTF-8.") from error
+
+
+def _listed_names(file: IO[str], path: Path) -> list[tuple[str, object]]:
+    lines = ((number, line.strip()) for number, line in enumerate(file, start=1))
+    return [(f"{path}, line {number}", line) for number, line in lines if line and not line.startswith("#")]
+
+
+def _table_names(file: IO[str], path: Path) -> list[tuple[str, object]]:
+    """The cells of a table's first row; the rest, which may be large, is not read."""
+    first = next((line for line in file if line.strip() and not line.startswith("#")), "")
+    delimiter = "\t" if path.suffix.lower() == ".tsv" else max(",;\t", key=first.count)
+    cells = [cell.strip() for cell in next(csv.reader(chain([first], file), delimiter=delimiter), [])]
+    numbered = list(enumerate(cells, start=1))
+    if len(cells) > 1 and not cells[0]:  # row labels, as everywhere in silograph
+        numbered = numbered[1:]
+    if len(cells) > 1 and not cells[-1]:  # a delimiter at the end of the line
+        numbered = numbered[:-1]
+    if numbered and all(_is_fraction(cell) for _, cell in numbered):
+        raise ParameterError(f"{path}: expected names in the first row, got numbers ({cells[0]}, …). Add such a row.")
+    return [(f"{path}, column {number}", cell) for number, cell in numbered]
+
+
+def _is_fraction(cell: str) -> bool:
+    """Whether it is a number and no label: atlases number their regions, but not by fractions."""
+    return re.fullmatch(r"[+-]?\d*[.,]\d+(?:[eE][+-]?\d+)?", cell) is not None
+
+
+def shown(value: object) -> str:
+    """A stranger's value, short and without effect on a terminal."""
+    if isinstance(value, dict | list):
+        return "a table" if isinstance(value, dict) else f"a list of {len(value)}"
+    if isinstance(value, str):
+        return clipped(repr(value))
+    if isinstance(value, int) and abs(value) > LARGEST:  # Python refuses to print the largest ones
+        return "a number too large"
+    return json.dumps(value) if isinstance(value, bool) else str(value)
+
+
+def clipped(text: str) -> str:
+    """The beginning and the end of a long text."""
+    return text if len(text) <= 200 else f"{text[:120]} … {text[-60:]}"
