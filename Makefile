@@ -3,13 +3,16 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo paper test test-slow test-lowest lint format bench bench-quick docs clean clean-cache
+.PHONY: help demo demo-federation bench-federation paper test test-slow test-lowest lint format bench bench-quick docs clean clean-cache
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 demo: $(VENV)/demo.stamp  ## Learn from five silos by seven methods, compare and draw; writes demo/
 	$(BIN)/python examples/silos.py demo
+
+demo-federation: $(VENV)/nvflare.stamp  ## Run a federation of three sites on this machine, every command shown; writes federation-demo/
+	$(BIN)/silograph federation demo --force
 
 paper: $(VENV)/paper.stamp  ## Check the paper: every table and figure at full size, in ten minutes; writes docs/paper/, or without SILOGRAPH_DATA what can be done to paper/
 	$(BIN)/silograph reproduce all --out $(if $(SILOGRAPH_DATA),docs/paper,paper)
@@ -44,6 +47,10 @@ bench-quick: $(VENV)/bench.stamp  ## The same on small problems, in two minutes
 	$(BIN)/python -m benchmarks.run --quick
 	$(BIN)/python -m benchmarks.joint.run --quick
 
+bench-federation: $(VENV)/test.stamp  ## What a round costs between real sites, and what survives which fault, in an hour
+	$(BIN)/python -m benchmarks.federation.overhead
+	$(BIN)/python -m benchmarks.federation.faults
+
 docs: $(VENV)/docs.stamp  ## Build the documentation into site/
 	$(BIN)/mkdocs build --strict
 
@@ -51,7 +58,7 @@ clean-cache:  ## Remove compiled loops, which know their own file only
 	find src benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
 clean: clean-cache  ## Remove the environments and everything that was made
-	rm -rf .venv .venv-lowest site demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-lowest site demo federation-demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(VENV)/%.stamp: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -139,11 +139,12 @@ class Desk:
         question = hashlib.sha256(json.dumps([stage, sorted(scalars.items()), asked.body_digest]).encode()).hexdigest()
         self._check_study(visit.study, asked.sender)
         visit.check_data()
-        update = visit.repeated(stage, task.header, question)
+        update, seconds = visit.repeated(stage, task.header, question), 0.0
         if update is None:
             self._count_round(visit.study)
             update = visit.answer(stage, scalars, task, question, report=self._may_report(visit.study))
-        return Reply(body=encode_update(update), log={"left": _contents(update)})
+            seconds = visit.seconds
+        return Reply(body=encode_update(update), log={"left": _contents(update), "seconds": round(seconds, 4)})
 
     def _finish(self, asked: Opened) -> Reply:
         visit = self._visit(asked)

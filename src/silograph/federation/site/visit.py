@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,6 +43,7 @@ class Visit:
     known: Fingerprint
     kept: RunMemory
     last: Answered | None
+    seconds: float = 0.0  # of computing the last answer, for the site's log
 
     def check_data(self) -> None:
         """Refuse once the file is no longer the one that the run began with."""
@@ -67,10 +69,12 @@ class Visit:
     def answer(self, stage: str, scalars: Mapping[str, float], task: Task, question: str, *, report: bool) -> Update:
         """The silo's answer, written down."""
         method = self._method(stage, scalars)
+        began = time.perf_counter()
         try:
             update = answered(method, self.silo, task, report=report)
         except ProtocolError as error:
             raise Refused("out-of-turn", str(error)) from error
+        self.seconds = time.perf_counter() - began
         self.last = Answered(stage=stage, question=question, update=update)
         self.kept.save(self.silo.memory, self.last)
         return update
