@@ -155,11 +155,17 @@ def run(
         _need_nvflare()
         from silograph.cli_federation_run import RunRequest, begun, finished, resumed
         from silograph.cli_study import summary
+        from silograph.study_runs import finished_record
 
         talk = Talk(as_json=as_json, quiet=quiet)
         if resume is not None:
             if study is not None or out is not None or force:
                 raise ParameterError("--resume: the run knows its study and where to write. Give neither.")
+            record = finished_record(resume)
+            if record is not None:
+                note = f"{resume}: this run is finished, there was nothing to resume."
+                talk.result(record, lambda: summary(record, resume), lambda: [note])
+                return
             going, place = resumed(resume, folder), resume
         elif study is None or out is None:
             raise ParameterError("Give a study file and --out FOLDER, or --resume FOLDER. See --help.")

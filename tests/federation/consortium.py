@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
+import multiprocessing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -203,6 +204,14 @@ def close(desks: Mapping[str, Desk]) -> None:
 # --- another process -----------------------------------------------------------------------------------------------
 
 
+@cache
+def processes():
+    """Starts processes from one that has imported all this already."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["federation.consortium"])
+    return context
+
+
 def as_data(signer: Signer) -> tuple[bytes, bytes]:
     """A signer that can be handed to another process."""
     return signer.certificate, signer.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
@@ -214,10 +223,11 @@ def from_data(data: tuple[bytes, bytes]) -> Signer:
     return Signer(certificate=data[0], key=key)
 
 
-def conduct_elsewhere(folder: Path, run: Path, root: bytes, signers: dict[str, tuple[bytes, bytes]]) -> None:
-    """What a process does that conducts a run, with all its sites' desks in it too; to be killed."""
+def conduct_elsewhere(folder: Path, run: Path, root: bytes, signers: dict[str, tuple[bytes, bytes]], begun) -> None:
+    """What a process does that conducts a run, with all its sites' desks in it too; it tells when it begins."""
     trust, known = Trust(root), {name: from_data(data) for name, data in signers.items()}
     desks = {site: Desk(folder / site, signer=known[site], trust=trust) for site in known if site != SERVER}
+    begun.send("begun")
     conduct(open_run(run), Loopback(desks), attempt="elsewhere", signer=known[SERVER], trust=trust)
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 REASONS = {
     "unapproved": "waits for approval; its engineer approves with `silograph site approve`",
-    "revoked": "its engineer has taken back the approval of this study",
     "nodes": "its data do not have the nodes of this study",
     "samples": "its data have fewer samples than it allows to be learned from",
     "method": "does not allow this method",
