@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -161,10 +162,10 @@ def run(
         if resume is not None:
             if study is not None or out is not None or force:
                 raise ParameterError("--resume: the run knows its study and where to write. Give neither.")
-            record = finished_record(resume)
-            if record is not None:
+            done = finished_record(resume)
+            if done is not None:
                 note = f"{resume}: this run is finished, there was nothing to resume."
-                talk.result(record, lambda: summary(record, resume), lambda: [note])
+                talk.result(done, partial(summary, done, resume), lambda: [note])
                 return
             going, place = resumed(resume, folder), resume
         elif study is None or out is None:
