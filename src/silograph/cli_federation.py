@@ -63,9 +63,7 @@ def new(
 @app.command(help="Sign a site's request to join. Send the site what comes out; it holds no secret.")
 def approve(
     request: Annotated[Path, typer.Argument(help="SITE.request.zip from the site.")],
-    out: Annotated[
-        Path | None, typer.Option(help="File to write. Default: SITE.signed.zip beside the request.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="File to write. Default: SITE.signed.zip in this folder.")] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Sign although another key was signed for this site before.")
     ] = False,

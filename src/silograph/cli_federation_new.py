@@ -39,6 +39,6 @@ def founded(folder: Path, *, name: str, server: str, port: int, sites: Sequence[
         "Here, for each request that comes back: silograph federation approve SITE.request.zip",
         f"Then: silograph federation start; edit {folder / STUDY};",
         f"      silograph federation run {folder / STUDY} --out run/",
-        f"Keep {folder / 'ca'}/ and {folder / 'lead'}/ secret; away from the server, if you can.",
+        f"Keep {folder / 'ca'}/ secret, and away from the server except while you approve sites.",
         *missing,
     ]

@@ -19,6 +19,7 @@ from silograph.errors import CheckpointError, ParameterError, SilosError
 from silograph.federation.coordinator.history import History, Site
 from silograph.federation.coordinator.run_folder import HISTORY, RESULTS, RunFolder, new_run, open_run
 from silograph.federation.coordinator.supervisor import Supervisor
+from silograph.federation.locks import Lock
 from silograph.federation.nvflare.authority import read_federation
 from silograph.federation.nvflare.session import Lead
 from silograph.federation.refusals import PASSING
@@ -83,10 +84,14 @@ def finished(
     going: Going, out: Path, *, show_progress: bool, say: Callable[[str], None]
 ) -> tuple[dict[str, Any], list[str]]:
     """Bring the run to its end and its results to `out`; the record, and what is worth a word."""
+    lock = Lock(going.run.folder / "supervisor")
+    if not lock.take():
+        raise SilosError(f"{out}: another `{COMMAND}` is at work on this run. Wait for it, or end it.")
     with progress_bar(show_progress) as progress, Lead(going.federation) as lead:
         watch = _Watch(progress=progress, task=progress.add_task("Waiting for the sites", total=None), say=say)
         run = Supervisor(going.run, lead, tell=watch.tell, on_poll=watch.look).finish()
     study_runs.adopt(out, run.folder / RESULTS)
+    lock.release()
     with History.open_read(run.history) as history:
         rounds = len(history.rounds())
     shutil.copyfile(run.history, out / HISTORY)
@@ -97,12 +102,16 @@ def finished(
 def _notes(record: dict[str, Any], rounds: int) -> list[str]:
     about = record["federation"]
     sent = f"{(about['bytes_down'] + about['bytes_up']) / 1e6:.1f} MB"
-    notes = [f"{rounds} rounds with {len(record['silos'])} sites, {sent} sent, {about['attempts']} attempt(s)."]
+    notes = [
+        f"{rounds} rounds with {len(record['silos'])} sites, {sent} sent, {about['attempts']} attempt(s); "
+        f"{HISTORY} has them all."
+    ]
     for site, reason in about["left_out"].items():
-        notes.append(f"Without {site}, which {reason}: the result is the optimum of the other sites.")
+        notes.append(f"Without {site} ({reason}): the result is the optimum of the other sites.")
     if about["rejected_answers"]:
         notes.append(
-            f"{about['rejected_answers']} answers were not believed; see the federation's folder, quarantine/."
+            f"{about['rejected_answers']} answers were not believed; see runs/{about['run']}/quarantine/ in the "
+            "federation's folder."
         )
     kept = [silo["name"] for silo in record["silos"] if not silo["graph_shared"]]
     if kept:
@@ -148,6 +157,6 @@ class _Watch:
     def _tell_waiting(self, site: Site) -> None:
         if site.state in PASSING - {"busy", "unknown-run"} and site.name not in self.told:
             self.told.add(site.name)
-            self.say(f"{site.name} {site.note}.")
+            self.say(f"{site.name}: {site.note}.")
         elif site.state == "answered":
             self.told.discard(site.name)

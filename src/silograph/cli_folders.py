@@ -14,8 +14,10 @@ def federation_folder(given: Path | None) -> Path:
     return _found(given, FEDERATION, "federation", "silograph federation new")
 
 
-def site_folder(given: Path | None) -> Path:
-    """The folder that `silograph site request` made."""
+def site_folder(given: Path | None, *, named: Path | None = None) -> Path:
+    """The folder that `silograph site request` made; if none is given, the one `named` like the site, if it is here."""
+    if given is None and named is not None and (named / SITE).exists():
+        return named
     return _found(given, SITE, "site", "silograph site request")
 
 

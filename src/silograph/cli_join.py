@@ -16,8 +16,9 @@ from silograph.federation.site.settings import SiteSettings, write_site
 LEAVES = """What leaves this site, once you approve a study, and only to the coordinator:
   - in every round: numbers per pair of nodes and a few single numbers, which the coordinator adds to those of others.
     It sees each site's numbers before it adds them, and can work out this site's mean squared differences between
-    nodes from the first of them. It cannot work out single samples, but treat these means as data that leave."""
-STAYS = """What does not leave: the table, its path, single samples, the limits in site.toml, the reasons of errors."""
+    nodes from the first of them: treat these means as data that leave. From two runs whose tables differ by one
+    sample it can work out that sample, but for its sign and mean."""
+STAYS = """What does not leave: the table, its path, the limits in site.toml, the reasons of errors."""
 
 
 def joined(home: Path, signed: Path, data: Path, limits: dict[str, Any]) -> list[str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import getpass
 import json
+import os
+import pwd
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +15,7 @@ from rich.text import Text
 
 from silograph.cli_folders import site_folder
 from silograph.cli_talk import PIPE_WIDTH, guarded
-from silograph.errors import ParameterError, SilographError
+from silograph.errors import SilographError
 
 if TYPE_CHECKING:
     from silograph.federation.site.approvals import Approvals
@@ -95,7 +96,7 @@ def join(
         _need_nvflare()
         from silograph.cli_join import joined
 
-        home = site_folder(folder or (Path(signed.name.removesuffix(".signed.zip")) if folder is None else None))
+        home = site_folder(folder, named=Path(signed.name.removesuffix(".signed.zip")))
         limits = {
             "drop": tuple(drop or ()),
             "key": key,
@@ -238,7 +239,6 @@ def _list_studies(approvals: Approvals) -> None:
 
 
 def _approve(home: Path, approvals: Approvals, study: str, *, yes: bool) -> None:
-    from silograph.federation.site.audit import AuditLog
     from silograph.federation.site.settings import read_site
     from silograph.study_file import parse_study
 
@@ -247,26 +247,44 @@ def _approve(home: Path, approvals: Approvals, study: str, *, yes: bool) -> None
         sha = approvals.find(study)
         known = {one.sha: one.path for one in approvals.pending()}
         if sha not in known:
-            raise ParameterError(f"{study}: is approved already; it is not among those that wait.")
+            _approve_anew(home, approvals, sha, yes=yes)
+            return
         path = known[sha]
     read = parse_study(path.read_bytes(), source=str(path))
     settings = read_site(home)
-    shares = read.share_graphs and settings.share_graph
+    shares, tells = read.share_graphs and settings.share_graph, read.settings.report and settings.report
     _say(
         f"Study {read.name!r}, SHA-256 {read.sha256}",
         f"  method {read.settings.method}; rounds are answered up to {settings.max_rounds}",
-        f"  leaves: sums' terms of each round (docs: what the server learns){', your own graph' if shares else ''}",
-        f"  stays:  your table, {'your own numbers' if not settings.report else 'your memory of the run'}",
+        f"  leaves: in each round, this site's terms of the sums (docs/threat-model.md says what they tell)"
+        f"{', its own numbers' if tells else ''}{', at the end its graph' if shares else ''}",
+        f"  stays:  your table{'' if tells else ', your own numbers'}{'' if shares else ', your graph'}",
     )
     if not yes and not typer.confirm("Approve it?"):
         _say("Not approved.")
         return
-    who = getpass.getuser()
-    approvals.approve(read.sha256, name=read.name, by=who, fresh=True)
-    AuditLog(home / "audit.jsonl").append(
-        {"what": "approved", "by": who, "detail": f"study {read.sha256}"}, durable=True
-    )
+    _note_approval(home, approvals, read.sha256, read.name)
+
+
+def _approve_anew(home: Path, approvals: Approvals, sha: str, *, yes: bool) -> None:
+    """A study whose rounds are used up: the same study, counted from nothing."""
+    before = next(one for one in approvals.approved() if one.sha == sha)
+    _say(f"Study {before.name!r} is approved already; {before.rounds_used} of its rounds were answered.")
+    if yes or typer.confirm("Approve it anew, and count its rounds from nothing?"):
+        _note_approval(home, approvals, sha, before.name)
+
+
+def _note_approval(home: Path, approvals: Approvals, sha: str, name: str) -> None:
+    from silograph.federation.site.audit import AuditLog
+
+    approvals.approve(sha, name=name, by=_user(), fresh=True)
+    AuditLog(home / "audit.jsonl").append({"what": "approved", "by": _user(), "detail": f"study {sha}"}, durable=True)
     _say("Approved.")
+
+
+def _user() -> str:
+    """Who this process runs as; not what the environment says."""
+    return pwd.getpwuid(os.getuid()).pw_name
 
 
 def _revoke(home: Path, approvals: Approvals, study: str) -> None:
@@ -276,7 +294,7 @@ def _revoke(home: Path, approvals: Approvals, study: str) -> None:
     path = Path(study)
     sha = sha_of(path.read_bytes()) if path.is_file() else approvals.find(study)
     approvals.revoke(sha)
-    entry = {"what": "revoked", "by": getpass.getuser(), "detail": f"study {sha}"}
+    entry = {"what": "revoked", "by": _user(), "detail": f"study {sha}"}
     AuditLog(home / "audit.jsonl").append(entry, durable=True)
     _say(f"Revoked {sha}.")
 

@@ -124,7 +124,9 @@ def learn_on(
     return Study(
         consensus=state["consensus"],
         graphs=graphs,
-        contributions={name: told["contribution"] for name, told in finished.reported.items()},
+        contributions={
+            name: told["contribution"] for name, told in finished.reported.items() if "contribution" in told
+        },
         reported=finished.reported,
         objective=state["objective"],
         gap=state["gap"],

@@ -206,9 +206,9 @@ def close(desks: Mapping[str, Desk]) -> None:
 
 @cache
 def processes():
-    """Starts processes from one that has imported all this already."""
+    """Starts processes from one that has imported what takes long; the path of tests it does not know."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["federation.consortium"])
+    context.set_forkserver_preload([conduct.__module__, Desk.__module__, "pandas", "networkx"])
     return context
 
 

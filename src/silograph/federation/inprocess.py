@@ -47,7 +47,7 @@ class InProcess:
         updates = list(each(lambda silo: answered(method, silo, task, report=self._report), self.silos))
         fields = method.steps[task.header.step].up
         for update in updates:
-            check_update(update, task.header, fields, n_pairs=self.silos[0].pairs.size)
+            check_update(update, task.header, fields, n_pairs=self.silos[0].pairs.size, asked=task.parts)
         return add_up(updates)
 
     def prepare(self, scalars: Mapping[str, float]) -> None:

@@ -52,6 +52,10 @@ class Invitation:
             check_name(site, "a site's name")
             if site.lower() == "server":
                 raise ProtocolError("A site cannot be called 'server': sites would take its messages for the server's.")
+        if self.server.lower() in {site.lower() for site in self.sites}:
+            raise ProtocolError(
+                f"A site cannot have the server's name, {self.server!r}: its certificate would speak for the server."
+            )
         _check_distinct([site.lower() for site in self.sites], "site")  # some file systems fold case
         if not _FINGERPRINT.fullmatch(self.fingerprint):
             raise ProtocolError(f"The fingerprint must have 64 hexadecimal digits, got {self.fingerprint[:80]!r}.")

@@ -17,6 +17,7 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isnan
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -26,12 +27,13 @@ from silograph._types import Vector
 from silograph.errors import ProtocolError
 from silograph.federation.packing import Piece, packed, packed_size, unpacked
 
-FORMAT = 1
+FORMAT = 2
 HEAD = struct.Struct("<4sHBxIQ")  # magic, format, kind, header bytes, payload bytes
 CHECKSUM = struct.Struct("<I")
 MAGIC = b"SLGR"
 LARGEST = 2**31  # numbers in one part: 16 GB, far beyond any graph this library learns
 LONGEST_LIST = 1000
+MOST_PARTS = 100  # of a message; where nothing is kept of a part, it takes no bytes to claim many
 # Beyond these, sums or squares overflow; no data that are accepted lead there, nor steps that are too long
 FARTHEST: dict[str, float] = {"pairs": 1e150, "number": 1e300, "list": 1e300}
 FLOAT64 = np.dtype(np.float64)
@@ -47,6 +49,7 @@ class Field:
 
     kind: Literal["pairs", "number", "list"]  # one number per pair, one number, or a few
     nonnegative: bool = False
+    beyond: str | None = None  # of an answer's list: a list of the task, than which it has one number more
 
 
 PAIRS, NUMBER, LIST = Field("pairs"), Field("number"), Field("list")
@@ -216,11 +219,25 @@ def _range(values: Vector) -> tuple[float, float]:
     return least, largest
 
 
-def check_update(update: Update, task: Header, fields: Mapping[str, Field], *, n_pairs: int) -> None:
-    """Raise unless the update answers this task with just what it should hold: the coordinator's check on arrival."""
+def check_update(
+    update: Update,
+    task: Header,
+    fields: Mapping[str, Field],
+    *,
+    n_pairs: int,
+    asked: Mapping[str, Vector | float] = MappingProxyType({}),
+) -> None:
+    """Raise unless the update answers this task with just what it should hold: the coordinator's check on arrival.
+
+    `asked` are the task's parts, by which the length of some lists is known.
+    """
     if update.header != task:
         raise ProtocolError(f"{update.silo}: expected an answer to {task}, got one to {update.header}.")
     check_parts(update._parts, fields, n_pairs=n_pairs, header=task, source=update.silo)
+    for name, expected in fields.items():
+        due = None if expected.beyond is None or not asked else np.size(asked[expected.beyond]) + 1
+        if due is not None and np.size(update._parts[name]) != due:
+            raise ProtocolError(f"{_place(update.silo, task)}, {name}: expected {due} numbers, got another number.")
     unknown = update.reported.keys() - REPORTABLE
     if unknown:
         raise ProtocolError(
@@ -301,8 +318,8 @@ def _encode(kind: int, extra: Mapping[str, Any], parts: Mapping[str, Vector | fl
 def _decode(kind: int, data: bytes, largest: int) -> tuple[dict[str, Any], dict[str, Vector | float]]:
     header, body = _opened(kind, data)
     shapes = header.get("parts")
-    if not isinstance(shapes, list):
-        raise ProtocolError("message: expected a list of parts. It was not made by silograph.")
+    if not isinstance(shapes, list) or len(shapes) > MOST_PARTS:
+        raise ProtocolError(f"message: expected a list of at most {MOST_PARTS} parts. It was not made by silograph.")
     parts: dict[str, Vector | float] = {}
     start = 0
     for name, size, count in _checked_shapes(shapes, largest):

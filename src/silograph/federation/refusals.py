@@ -7,11 +7,13 @@ from __future__ import annotations
 
 REASONS = {
     "unapproved": "waits for approval; its engineer approves with `silograph site approve`",
+    "revoked": "its engineer has taken back the approval of this study",
+    "sites": "was asked together with other sites, or with fewer, than the study says",
     "nodes": "its data do not have the nodes of this study",
     "samples": "its data have fewer samples than it allows to be learned from",
     "method": "does not allow this method",
     "rounds": "has answered as many rounds of this study as it allows; its engineer may approve it anew",
-    "conflict": "was asked a second, different question for a round that it had answered",
+    "conflict": "was asked a second, different question for a round that it had answered; the run must be started anew",
     "out-of-turn": "was asked a round that is not due; the run cannot go on and must be started anew",
     "data-changed": "its data have changed since the run began; bring the old file back there, or start a new run",
     "data": "its data cannot be read; the reason is in its own log",

@@ -21,7 +21,7 @@ import numpy as np
 from silograph.errors import CheckpointError, OutputError
 from silograph.federation.packing import Piece, packed, packed_size, unpacked
 
-FORMAT = 1
+FORMAT = 2
 NUMBER = "[0-9]" * 8
 MANIFEST, SEGMENT = f"{NUMBER}.json", f"{NUMBER}.segment"  # other files in the folder are not ours
 ARRAY = "\x00array"  # no key of a memory starts so

@@ -35,6 +35,7 @@ from silograph.federation.messages import (
     NUMBER_NONNEGATIVE,
     PAIRS,
     PAIRS_NONNEGATIVE,
+    Field,
     Step,
     Task,
     Total,
@@ -57,6 +58,7 @@ NEAR = 3.0  # times the tolerance: a round expected to end there is treated as t
 BEND = 0.4  # how much the edges of a node bend together, times √(neighbours)
 RESTART = 2.0  # growth of the residual at which mixing starts anew
 
+PRODUCTS = Field("list", beyond="mixing")
 DOWN = {
     "u": PAIRS_NONNEGATIVE,
     "share": PAIRS,  # of what the forces miss
@@ -90,7 +92,7 @@ STEPS = MappingProxyType(
         "mix": Step(
             down=DOWN | {"mixing": LIST},
             up=DUAL_FIELDS
-            | {"primal": NUMBER, "fused": NUMBER_NONNEGATIVE, "target": PAIRS, "force": PAIRS, "products": LIST},
+            | {"primal": NUMBER, "fused": NUMBER_NONNEGATIVE, "target": PAIRS, "force": PAIRS, "products": PRODUCTS},
         ),
         "close": Step(down={"u": PAIRS_NONNEGATIVE}, up={"primal": NUMBER, "fused": NUMBER_NONNEGATIVE}),
     }

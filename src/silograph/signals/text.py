@@ -6,6 +6,7 @@ Rows are called by their line in the file, as an editor counts them.
 from __future__ import annotations
 
 import csv
+import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ from silograph.edges import numbered
 from silograph.errors import SignalError
 from silograph.signals.source import Source, kept_columns, refuse_key, rows_per_chunk
 from silograph.signals.text_errors import explain
+
+ONE_AT_A_TIME = threading.Lock()  # `catch_warnings` is one for all threads: the last to leave may put back another's
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +151,7 @@ def _chunks(layout: Layout) -> Iterator[tuple[Matrix, float]]:
 
 
 def _next_values(reader: Any, layout: Layout) -> Matrix | None:
-    with warnings.catch_warnings():
+    with ONE_AT_A_TIME, warnings.catch_warnings():
         warnings.simplefilter("error")  # pandas warns, and goes on, where it loses cells of a long row
         frame = next(reader, None)
     if frame is None:

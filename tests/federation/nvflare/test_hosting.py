@@ -423,7 +423,7 @@ def test_a_unit_restarts_always_and_may_write_its_folder_only(tmp_path: Path) ->
     for line in ("Restart=always", "NoNewPrivileges=yes", "ProtectSystem=strict", "PrivateTmp=yes"):
         assert line in unit.splitlines()
     assert f'ReadWritePaths="{tmp_path}"' in unit
-    assert f'-m silograph site start "{tmp_path}"' in unit
+    assert f'-m silograph site start --folder "{tmp_path}"' in unit
     assert "federation start" in systemd_unit("server", tmp_path)
     with pytest.raises(ParameterError):
         systemd_unit("both", tmp_path)

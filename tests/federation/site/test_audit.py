@@ -121,7 +121,7 @@ def test_durable_entries_wait_for_the_disk_and_others_do_not(tmp_path, monkeypat
     path = log_of(tmp_path, 2)
     assert waited == []
     AuditLog(path).append({"k": 1}, durable=True)
-    assert len(waited) == 3, "the log, the head and the folder"
+    assert len(waited) == 1, "the log; a head that is behind does no harm"
 
 
 def test_a_system_without_file_locks_is_told_what_to_use(tmp_path, monkeypatch):

@@ -38,7 +38,10 @@ def conduct(
         return Outcome(attempt=attempt, ended="failed", message="another process conducts this run")
     try:
         with History(run.history) as history:
-            outcome = _ended(run, transport, history, attempt=attempt, signer=signer, trust=trust, stopped=stopped)
+            try:
+                outcome = _ended(run, transport, history, attempt=attempt, signer=signer, trust=trust, stopped=stopped)
+            except SilographError as error:  # the study itself: its pairs may name nodes that are none
+                outcome = Outcome(attempt=attempt, ended="failed", message=str(error))
         run.end(outcome)
     finally:
         lock.release()

@@ -25,11 +25,11 @@ from silograph.study_file import Policy
 T = TypeVar("T")
 
 LONGEST_REASON = 300  # characters; what a site sends may be quoted in it
-FIRST_WAIT, LONGEST_WAIT = 10.0, 120.0  # seconds for one try to reach a site
+FIRST_WAIT, LONGEST_WAIT = 4.0, 120.0  # seconds for one try: a process killed with a question in hand is then missed
 GONE_AFTER = 3.0  # seconds of being out of reach after which a site's process is not waited for any more,
 COMING_UP = 60.0  # and how long it may take to come up
 PAUSE = 0.3  # seconds between two tries at a site out of reach
-APPROVAL_PAUSE = 2.0  # seconds between two questions whether the study is approved by now
+APPROVAL_PAUSE, LONGEST_PAUSE = 1.0, 15.0  # seconds between two questions whether the study is approved by now
 MOST_REJECTED = 3  # bad answers to one question before the site counts as unable to answer
 
 
@@ -41,6 +41,7 @@ class Silence(Enum):
 
     LATE = "no answer in time"
     UNREACHABLE = "out of reach"
+    GONE = "the site is in reach, and has no process for the run"
 
 
 class Transport(Protocol):
@@ -150,6 +151,10 @@ class Question(Generic[T]):
     heard: float = field(default_factory=time.monotonic)  # when the site was last in reach
     rejected: int = 0
     told: bool = False
+    pause: float = APPROVAL_PAUSE
+    late: float = 0.0  # when it was last in reach, but silent
+    greeted: bool = False
+    passing: frozenset[str] = PASSING
     gone_after: float = GONE_AFTER
 
     def answer(self) -> T:
@@ -177,19 +182,24 @@ class Question(Generic[T]):
                 self._reject(reply, error)
 
     def _silent(self, silence: Silence) -> None:
-        now = time.monotonic()
-        if silence is Silence.UNREACHABLE:
-            if now - self.heard > self.gone_after:
+        now, heard = time.monotonic(), self.heard
+        if silence is Silence.LATE:
+            self.late = now
+        else:
+            patience = GONE_AFTER if silence is Silence.GONE else self.gone_after
+            if silence is Silence.UNREACHABLE:
+                heard = max(heard, self.late)  # to be late is not to be out of reach
+            if now - heard > patience:
                 raise TroubleFound(self.site, "lost", "its process is gone or out of reach")
             time.sleep(PAUSE)
         self._check_patience()
 
-    def _check_patience(self) -> None:
+    def _check_patience(self, what: str = "has not answered") -> None:
         """After the study's timeout the policy applies; one that waits says so once, and waits on."""
         policy = self.post.policy
         if time.monotonic() - self.since <= policy.timeout:
             return
-        reason = f"has not answered for {policy.timeout:g} s"
+        reason = f"{what} for {policy.timeout:g} s"
         if policy.on_missing != "wait":
             raise TroubleFound(self.site, "missing", reason)
         if not self.told:
@@ -219,16 +229,20 @@ class Question(Generic[T]):
         if not isinstance(code, str) or code not in REASONS:
             raise ProtocolError("message: refuses for a reason that silograph does not have.")
         self.post.history.see_site(self.site, state=code, note=REASONS[code])
-        if code not in PASSING:
+        if code not in self.passing:
             raise TroubleFound(self.site, "refused", REASONS[code])
-        self._check_patience()
+        self._check_patience("has not approved the study" if code == "unapproved" else "has not answered")
+        if code == "busy" or self.greeted:  # a site that says so at once, and again, is not to keep us busy
+            self.over.wait(PAUSE)
         if code == "unknown-run":  # its process is a new one
             self._greet()
         elif code == "unapproved":
-            self.over.wait(APPROVAL_PAUSE)
+            self.over.wait(self.pause)
+            self.pause = min(1.3 * self.pause, LONGEST_PAUSE)
         return True
 
     def _greet(self) -> None:
+        self.greeted = True
         Question(
             post=self.post,
             site=self.site,
@@ -236,6 +250,7 @@ class Question(Generic[T]):
             checked=lambda site, reply: None,
             traffic=self.traffic,
             over=self.over,
+            passing=PASSING - {"unknown-run"},  # to whoever greets it, a site cannot say that it does not know the run
         ).answer()
 
     def _reject(self, data: bytes, error: ProtocolError) -> None:

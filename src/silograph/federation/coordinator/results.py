@@ -66,14 +66,14 @@ def _record(
 
 def _silo(site: str, learned: Study, graph: Graph | None, n_nodes: int) -> dict[str, Any]:
     told = learned.reported.get(site, {})
-    edges = told.get("edges") if graph is None else graph.n_edges
+    edges = finite(told.get("edges")) if graph is None else graph.n_edges
     samples = finite(told.get("samples"))
     return {
         "name": site,
         "n_samples": None if samples is None else int(samples),
         "n_nodes": n_nodes,
         "edges": None if edges is None else int(edges),
-        "mean_degree": None if edges is None else 2 * edges / n_nodes,
+        "mean_degree": None if edges is None else finite(2 * edges / n_nodes),
         "contribution": finite(told.get("contribution")),
         "is_consensus": told.get("distance") == 0,
         "graph_shared": graph is not None,

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from types import MappingProxyType
 from typing import TypeVar
 
 from silograph._types import Vector
@@ -73,7 +74,7 @@ class Sites:
             round=header.round,
             scalars=dict(self._scalars or {}),
         )
-        return add_up(self._ask_all(letter, lambda site, reply: self._update(site, reply, header, fields)))
+        return add_up(self._ask_all(letter, lambda site, reply: self._update(site, reply, header, fields, task.parts)))
 
     def prepare(self, scalars: Mapping[str, float]) -> None:
         """From now on, questions carry what set-up found."""
@@ -153,9 +154,16 @@ class Sites:
             raise StoppedError("The run was told to stop.")
         return [answer for answer in answers if not isinstance(answer, Trouble | NotNeeded)]
 
-    def _update(self, site: str, reply: Opened, header: Header, fields: Mapping[str, Field]) -> Update:
+    def _update(
+        self,
+        site: str,
+        reply: Opened,
+        header: Header,
+        fields: Mapping[str, Field],
+        asked: Mapping[str, Vector | float] = MappingProxyType({}),
+    ) -> Update:
         update = decode_update(reply.body, n_pairs=self.federation.pairs.size)
         if update.silo != site:
             raise ProtocolError(f"message: speaks for {update.silo[:40]!r}, but {site!r} was asked.")
-        check_update(update, header, fields, n_pairs=self.federation.pairs.size)
+        check_update(update, header, fields, n_pairs=self.federation.pairs.size, asked=asked)
         return update

@@ -1,14 +1,16 @@
 """Bring a run to its end, whatever dies on the way: submit a job, watch it, submit it again from the last checkpoint.
 
 What counts is the run's folder, not what the engine says of a job: an engine that was killed may call a job running for
-ever. A job is at work while a process holds the run's lock.
+ever. A job is at work while a process holds the run's lock, and over once it has said how it ended. One that has begun,
+and neither holds the lock nor said anything, was killed. A run that another supervisor's job is at work on is watched,
+not begun a second time.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeVar
 
 from silograph.errors import CheckpointError, SilographError, SilosError
 from silograph.federation.coordinator.history import History
@@ -17,9 +19,11 @@ from silograph.federation.locks import Lock
 from silograph.study_file import Policy
 
 JobState = Literal["waiting", "running", "ended"]
+T = TypeVar("T")
 
 POLL = 0.25  # seconds
-IDLE = 20.0  # seconds that a running job may be without a process that conducts the run
+IDLE = 60.0  # seconds that the process of a job may take to come up, once the engine calls the job running
+ENDING = 15.0  # seconds for the engine to end a job that is given up
 TELL = 10.0  # seconds before a person is told what is waited for
 LONGEST_PAUSE = 30.0  # seconds between two attempts that bring nothing
 MOST_REFUSALS = 8  # in a row, of the engine to start a job
@@ -65,9 +69,12 @@ class Supervisor:
         self._policy: Policy = run.study().policy
         self._away: dict[str, float] = {}  # site → since when it has been missing
         self._lost: dict[str, float] = {}  # site → since when its processes have been lost, again and again
+        self._unheard: dict[str, float] = {}  # site → when it was lost last (seconds since 1970)
         self._pause_next = 0.0  # seconds before the next attempt
         self._refusals = 0
         self._job: str | None = None
+        self._silent: float | None = None  # since when the server has not answered,
+        self._told = False  # and whether that was said
 
     def finish(self) -> RunFolder:
         """The run, done; raises when it cannot be."""
@@ -81,11 +88,10 @@ class Supervisor:
         return self.run
 
     def _attempt(self) -> None:
-        if not self._sites_are_there():
-            return
-        self._pause(self._pause_next)
         rounds = self._rounds()
-        self._job = self._patiently(lambda: self._host.submit([self.run.name], self.run.sites))
+        self._job = self._at_work() or self._submitted()
+        if self._job is None:
+            return
         self._watch(self._job)
         job, self._job = self._job, None
         outcome = self.run.outcome()
@@ -94,6 +100,22 @@ class Supervisor:
             self._judge(outcome)
         else:
             self._unexpected(self._patiently(lambda: self._host.reason(job)))
+
+    def _at_work(self) -> str | None:
+        """The job that has the run in hand already, begun by a supervisor that was killed."""
+        while self._conducted():
+            begun = self._begun()
+            if begun:
+                return begun[-1]
+            self._pause()
+        return None
+
+    def _submitted(self) -> str | None:
+        """A new job; none when the run was changed meanwhile."""
+        if not self._sites_are_there():
+            return None
+        self._pause(self._pause_next)
+        return self._patiently(lambda: self._host.submit([self.run.name], self.run.sites))
 
     def _unexpected(self, reason: str) -> None:
         """A job that ended without a word: something was killed, or the engine did not let it start."""
@@ -113,22 +135,39 @@ class Supervisor:
     # --- a job ----------------------------------------------------------------------------------------------------
 
     def _watch(self, job: str) -> None:
-        """Until the job is over, or nothing is at work on the run any more."""
-        at_work = time.monotonic()
+        """Until the job has said how it ended, or nothing is at work on the run any more."""
+        waiting = time.monotonic()
         while True:
-            state = self._patiently(lambda: self._host.state(job))
-            if state == "ended":
-                return
-            now = time.monotonic()
-            if state == "waiting" or self._conducted():
-                at_work = now
-            elif now - at_work > IDLE:
-                self._host.abort(job)
-                return
+            # In this order: a process takes the lock, begins, says how it ended, and lets go
+            begun, held, outcome = job in self._begun(), self._conducted(), self.run.outcome()
+            if outcome is not None and outcome.attempt == job:
+                return self._end(job, outcome)
+            if begun and not held:
+                return self._end(job, outcome)
+            state = self._ask(lambda: self._host.state(job))
+            if state in ("waiting", None) or held:
+                waiting = time.monotonic()
+            elif state == "ended" or time.monotonic() - waiting > IDLE:
+                return self._end(job, outcome)
             if state == "waiting" and not self._sites_are_there(wait=False):
-                self._host.abort(job)
+                return self._end(job, outcome)
+            self._pause()
+
+    def _end(self, job: str, outcome: Outcome | None) -> None:
+        """See to it that the engine ends a job, too; one that has not begun must not begin any more."""
+        if _done(outcome):  # ends by itself
+            return
+        deadline = time.monotonic() + ENDING
+        while self._patiently(lambda: self._host.state(job)) != "ended" and time.monotonic() < deadline:
+            self._host.abort(job)
+            if job in self._begun():
                 return
             self._pause()
+
+    def _begun(self) -> list[str]:
+        """The jobs that had this run in hand, from the first to the last."""
+        with History.open_read(self.run.history) as history:
+            return [event.reason or "" for event in history.events() if event.kind in ("started", "resumed")]
 
     def _conducted(self) -> bool:
         """Whether a process has the run in hand."""
@@ -138,17 +177,25 @@ class Supervisor:
             return False
         return True
 
-    def _patiently(self, act: Callable[[], JobState | str]) -> str:
+    def _patiently(self, act: Callable[[], T]) -> T:
         """Act once the server answers; a server that is down is waited for."""
-        since, told = time.monotonic(), False
-        while True:
-            try:
-                return act()
-            except ServerAwayError:
-                if not told and time.monotonic() - since > TELL:
-                    told = True
-                    self._tell("The server does not answer; waiting for it. Start it: silograph federation start")
-                self._pause()
+        while (answer := self._ask(act)) is None:
+            self._pause()
+        return answer
+
+    def _ask(self, act: Callable[[], T]) -> T | None:
+        """Act; nothing while the server does not answer."""
+        now = time.monotonic()
+        try:
+            answer = act()
+        except ServerAwayError:
+            self._silent = self._silent or now
+            if now - self._silent > TELL and not self._told:
+                self._told = True
+                self._tell("The server does not answer; waiting for it. Start it: silograph federation start")
+            return None
+        self._silent, self._told = None, False
+        return answer
 
     def _pause(self, seconds: float = POLL) -> None:
         end = time.monotonic() + seconds
@@ -166,32 +213,34 @@ class Supervisor:
         """Whether all sites of the run are connected; waits for those that are not, as long as the policy says."""
         while True:
             missing = self._missing()
-            if not missing:
+            if missing == []:
                 return True
-            if self._policy.on_missing != "wait" and any(
-                time.monotonic() - self._away[site] > self._policy.timeout for site in missing
-            ):
-                gone = dict.fromkeys(missing, f"was not connected for {self._policy.timeout:g} s")
-                self._leave_out(gone)
+            now = time.monotonic()
+            gone = [site for site in missing or () if now - self._away[site] > self._policy.timeout]
+            if gone and self._policy.on_missing != "wait":
+                self._leave_out(dict.fromkeys(gone, f"was not connected for {self._policy.timeout:g} s"))
                 return False
             if not wait:
                 return True
             self._pause()
 
-    def _missing(self) -> list[str]:
-        try:
-            there = self._host.connected()
-        except ServerAwayError:
-            return list(self.run.sites)
-        now = time.monotonic()
-        missing = [site for site in self.run.sites if time.time() - there.get(site, 0.0) > FRESH]
+    def _missing(self) -> list[str] | None:
+        """The sites that are not connected; nobody knows while the server does not answer."""
+        there = self._ask(self._host.connected)
+        if there is None:
+            return None
+        missing = [site for site in self.run.sites if not self._is_connected(site, there.get(site, 0.0))]
         for site in missing:
             if site not in self._away:
                 self._tell(f"{site} is not connected; waiting for it.")
-                self._away[site] = now
+                self._away[site] = time.monotonic()
         for site in [site for site in self._away if site not in missing]:
             del self._away[site]
         return missing
+
+    def _is_connected(self, site: str, heard: float) -> bool:
+        """Heard of lately, and since its process was lost: the server takes a while to miss a site."""
+        return heard > max(time.time() - FRESH, self._unheard.get(site, 0.0))
 
     def _judge(self, outcome: Outcome) -> None:
         """What to do after an attempt that ended."""
@@ -200,13 +249,15 @@ class Supervisor:
         if outcome.ended == "failed":
             raise CheckpointError(f"The run cannot go on: {outcome.message}")
         for trouble in outcome.troubles:
-            self._tell(f"{trouble['site']} {trouble['reason']}.")
+            self._tell(f"{trouble['site']}: {trouble['reason']}.")
+            if trouble["kind"] == "lost":
+                self._unheard[trouble["site"]] = time.time()
         final = {one["site"]: one["reason"] for one in outcome.troubles if one["kind"] != "lost" or self._gone(one)}
         if not final:
             return
         helpless = self._policy.on_missing == "wait"  # waiting does not cure a refusal
         if helpless or self._policy.on_missing == "stop":
-            raise LeftError(_told(final) + " The run is kept: cure it, and go on.")
+            raise LeftError(_told(final) + " The run is kept: when that is cured, go on with --resume.")
         self._leave_out(final)
 
     def _gone(self, trouble: Mapping[str, str]) -> bool:
@@ -232,7 +283,7 @@ class Supervisor:
 
 
 def _told(reasons: Mapping[str, str]) -> str:
-    return " ".join(f"{site} {reason}." for site, reason in reasons.items())
+    return " ".join(f"{site}: {reason}." for site, reason in reasons.items())
 
 
 def _done(outcome: Outcome | None) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +25,7 @@ def survey(
     folder: Path, transport: Transport, sites: Sequence[str], *, attempt: str, signer: Signer, trust: Trust
 ) -> None:
     """Write what the sites say, and when, into the federation's folder."""
-    letter = Letter({"kind": "status"}, b"", signer)
+    letter = Letter({"kind": "status", "nonce": secrets.token_hex(8)}, b"", signer)  # no earlier reply will fit
     with ThreadPoolExecutor(max(len(sites), 1)) as pool:
         told = list(pool.map(lambda site: _status(transport, letter, site, trust), sites))
     before = read_status(folder)

@@ -12,7 +12,8 @@ signed answer are bound by hashes and by the root's signature; every job must ca
 below this root (`require_signed_jobs`), at the server and at the sites. What is not: kits carry no `signature.json`
 in this mode, so NVFlare does not notice when somebody with access to a site's disk changes that site's kit. And a
 signed job protects the sites from a broken server only while the root key and the lead's key are not on the server's
-machine: a copy of the folder without `ca/` and `lead/` is enough to host the server.
+machine: a copy of the folder without `ca/` and `lead/` is enough to host the server. `silograph federation run` needs
+`lead/` beside the server's folder, so in practice it is `ca/` that is kept elsewhere.
 """
 
 from __future__ import annotations
@@ -53,8 +54,7 @@ def new_kits(
         invitation = _fill(made, draft)
         harden_server(made / "server", folder / "storage")
         tidy_lead(made / "lead")
-        for part in ("ca", "server", "lead", "storage"):
-            (made / part).chmod(0o700)
+    folder.chmod(0o700)  # keys, and later the sites' graphs
     return invitation
 
 
@@ -69,6 +69,8 @@ def sign_request(folder: Path, request_zip: Path, out: Path, *, force: bool = Fa
             f"{request_zip}: the site {site!r} was signed before, for another key. Ask the site whether it made a new "
             "key; if it did, sign again with force. The old key stays valid until its certificate ends."
         )
+    if not (folder / "ca" / "rootCA.key").exists():
+        raise SilosError(f"{folder / 'ca'}: the root key is not here. Put the folder ca/ back while you approve sites.")
     with writing(out) as beside:
         profile = str(folder / "ca" / "profile.yml")
         run_nvflare([_approve_command(request_zip, folder / "ca", profile, beside)])
@@ -153,7 +155,9 @@ def _read_request(request_zip: Path, invitation: Invitation) -> tuple[str, x509.
         request: Any = json.loads(read_member(request_zip, "request.json"))
         site, kind, project = request["name"], request["kind"], request["project"]
     except (ValueError, KeyError, TypeError) as error:
-        raise ProtocolError(f"{request_zip}: is no site's request. Ask the site for SITE.request.zip.") from error
+        raise ProtocolError(
+            f"{request_zip}: cannot be read, or is no site's request. Ask the site for SITE.request.zip."
+        ) from error
     if project != invitation.name:
         raise SilosError(f"{request_zip}: asks to join {project!r}, this federation is {invitation.name!r}.")
     if kind != "site" or request.get("cert_type") != "client":  # else somebody could ask to be a lead or the server

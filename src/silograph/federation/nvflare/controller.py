@@ -40,8 +40,11 @@ class StudyController(Controller):  # type: ignore[misc]
             "signer": read_signer(startup / "server.crt", startup / "server.key"),
             "trust": read_trust(startup / "rootCA.pem"),
         }
-        transport, attempt = AuxTransport(fl_ctx.get_engine()), fl_ctx.get_job_id()
+        attempt = fl_ctx.get_job_id()
+        transport = AuxTransport(fl_ctx.get_engine(), attempt)
         for name in self._runs:
+            if Path(name).name != name:
+                raise ValueError("a run's name is no path")
             run = open_run(self._folder / RUNS / name)
             outcome = conduct(run, transport, attempt=attempt, stopped=lambda: bool(abort_signal.triggered), **identity)
             self.log_info(fl_ctx, f"run {name}: {outcome.ended} {outcome.message}")

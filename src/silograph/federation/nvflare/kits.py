@@ -34,6 +34,7 @@ def make_request(site_folder: Path, invitation: Invitation, site: str) -> Path:
             f"{key}: has a key already. Send the request made with it; to begin again, move the folder away."
         )
     make_folder(site_folder)
+    site_folder.chmod(0o700)  # the key, the audit log, the results: nobody else's
     with tempfile.TemporaryDirectory(prefix=".request.", dir=site_folder) as work:
         definition = participant(Path(work), invitation.name, {"name": site, "type": "client"})
         run_nvflare([["cert", "request", "-p", str(definition), "--out", str(Path(work) / "key")]])
@@ -86,7 +87,9 @@ def _check_answer(signed_zip: Path, site: str, invitation: Invitation) -> None:
         name, project = signed["name"], signed["project"]
         root = str(signed["ca_info"]["rootCA_fingerprint"]).removeprefix("SHA256:").replace(":", "").lower()
     except (ValueError, KeyError, TypeError) as error:
-        raise ProtocolError(f"{signed_zip}: is no signed request. Ask the coordinator for SITE.signed.zip.") from error
+        raise ProtocolError(
+            f"{signed_zip}: cannot be read, or is no signed request. Ask the coordinator for SITE.signed.zip."
+        ) from error
     if project != invitation.name:
         raise SilosError(f"{signed_zip}: is of the federation {project!r}, the invitation of {invitation.name!r}.")
     if name != site:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import io
+import logging
 import tempfile
 import time
+import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -30,6 +32,9 @@ T = TypeVar("T")
 CONNECTING = 5.0  # seconds for one try
 LOST = (NoConnection, SessionClosed, ConnectionError, NoReply, InternalError)
 ENDED = "FINISHED"
+QUEUED = ("", "SUBMITTED", "APPROVED")
+
+logging.getLogger("nvflare").addHandler(logging.NullHandler())  # a lost session is told by those who lose it
 
 
 class Lead:
@@ -39,6 +44,8 @@ class Lead:
         self._folder = folder.resolve()
         self._user = lead_name(read_federation(folder).name)
         self._session: Session | None = None
+        self._server = ""  # when the server started
+        self._servers: dict[str, str] = {}  # job → when the server that it was submitted to had started
 
     def __enter__(self) -> Lead:
         return self
@@ -50,9 +57,12 @@ class Lead:
 
     def submit(self, runs: Sequence[str], sites: Sequence[str]) -> str:
         """Submit a job that conducts runs with these sites; its name."""
+        token = str(uuid.uuid4())  # with it, a job that is submitted a second time is still one job
         with tempfile.TemporaryDirectory(prefix="silograph-") as place:
-            job = write_job(Path(place) / "job", name="silograph", runs=runs, sites=sites)
-            return str(self._do(lambda session: session.submit_job(str(job))))
+            folder = str(write_job(Path(place) / "job", name="silograph", runs=runs, sites=sites))
+            job = str(self._do(lambda session: session.submit_job(folder, submit_token=token)))
+        self._servers[job] = self._server
+        return job
 
     def state(self, job: str) -> JobState:
         """How a job is."""
@@ -62,7 +72,10 @@ class Lead:
             return "ended"
         if status.startswith(ENDED):
             return "ended"
-        return "running" if status == "RUNNING" else "waiting"
+        if status in QUEUED:
+            return "waiting"
+        # A server that was killed leaves jobs behind that are called running, or about to run, for ever
+        return "running" if self._servers.get(job, self._server) == self._server else "ended"
 
     def reason(self, job: str) -> str:
         """What NVFlare says of a job that could not be deployed."""
@@ -75,8 +88,13 @@ class Lead:
 
     def abort(self, job: str) -> None:
         """End a job, if it is not over."""
-        with contextlib.suppress(JobNotFound, JobNotRunning, InternalError, ServerAwayError):
-            self._do(lambda session: session.abort_job(job))
+
+        def aborted(session: Session) -> None:
+            with contextlib.suppress(JobNotFound, JobNotRunning, InternalError):  # the last: it is not running
+                session.abort_job(job)
+
+        with contextlib.suppress(ServerAwayError):
+            self._do(aborted)
 
     def connected(self) -> dict[str, float]:
         """The sites that the server sees, and when it last heard of each (seconds since 1970)."""
@@ -97,7 +115,9 @@ class Lead:
     def _opened(self) -> Session:
         if self._session is None:
             with contextlib.redirect_stdout(io.StringIO()):  # it says that it connects
-                self._session = new_secure_session(self._user, str(self._folder / "lead"), timeout=CONNECTING)
+                session = new_secure_session(self._user, str(self._folder / "lead"), timeout=CONNECTING)
+            self._server = str(session.get_system_info().server_info.start_time)
+            self._session = session
         return self._session
 
     def _close(self) -> None:

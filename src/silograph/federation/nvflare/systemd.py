@@ -14,8 +14,14 @@ def systemd_unit(kind: str, folder: Path) -> str:
     if kind not in words:
         raise ParameterError(f"Expected 'server' or 'site', got {kind!r}.")
     command, what = words[kind]
+    place = folder.resolve()
     return _UNIT.format(
-        what=what, folder=_quoted(folder.resolve()), python=_quoted(Path(sys.executable)), command=command
+        what=what,
+        folder=_quoted(place),
+        place=str(place).replace("%", "%%"),  # of this line, systemd takes quotes for a part of the path
+        cache=_quoted(Path(f"NUMBA_CACHE_DIR={place / 'cache'}")),
+        python=_quoted(Path(sys.executable)),
+        command=command,
     )
 
 
@@ -34,8 +40,8 @@ Wants=network-online.target
 [Service]
 # Run it as a user of its own that owns the folder below and may read the data, nothing else
 User=silograph
-ExecStart={python} -m silograph {command} start {folder}
-WorkingDirectory={folder}
+ExecStart={python} -m silograph {command} start --folder {folder}
+WorkingDirectory={place}
 Restart=always
 RestartSec=5
 KillMode=mixed
@@ -62,7 +68,7 @@ LockPersonality=yes
 SystemCallArchitectures=native
 CapabilityBoundingSet=
 # Not MemoryDenyWriteExecute: the numerical core is compiled when it is first used
-Environment=NUMBA_CACHE_DIR=/tmp/numba
+Environment={cache}
 
 [Install]
 WantedBy=multi-user.target

@@ -13,13 +13,14 @@ import re
 import threading
 import traceback
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from silograph.errors import ProtocolError, SilographError
+from silograph.errors import OutputError, ProtocolError, SilographError
 from silograph.federation.envelope import Letter, Opened, opened
 from silograph.federation.identity import Signer, Trust
 from silograph.federation.messages import Update, decode_task, encode_update, parts_of
@@ -35,6 +36,7 @@ from silograph.study_methods import PAPER_ROUNDS
 PATIENCE = 5.0  # seconds that a question waits for the one before it
 RUN = re.compile(r"[0-9a-z][0-9a-z.-]{7,63}")
 COORDINATOR = "coordinator"  # whom a reply is for
+VERSION = version("silograph")  # once: it is looked up in a file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +72,12 @@ class Desk:
         if not self._lock.acquire(timeout=PATIENCE):
             return self._sealed(asked.digest, asked.head, Reply(code="busy", log={**about, "code": "busy"}))
         try:
-            self._note({"what": "asked", **about})
-            return self._sealed(asked.digest, asked.head, self._answer(asked, about))
+            try:
+                self._note({"what": "asked", **about})
+                reply = self._answer(asked, about)
+            except OutputError as error:
+                reply = self._refusal("internal", str(error), about)
+            return self._sealed(asked.digest, asked.head, reply)
         finally:
             self._lock.release()
 
@@ -93,10 +99,7 @@ class Desk:
         return asked
 
     def _about(self, asked: Opened, size: int) -> dict[str, str | int | float | bool | None]:
-        head = asked.head
-        about = {name: head[name] for name in ("kind", "run", "stage", "step", "round") if name in head}
-        plain = {name: value for name, value in about.items() if isinstance(value, str | int)}
-        return {"from": asked.sender, **plain, "bytes": size}
+        return {"from": asked.sender, **_plain(asked.head, "kind", "run", "stage", "step", "round"), "bytes": size}
 
     def _answer(self, asked: Opened, about: Mapping[str, Any]) -> Reply:
         kinds = {"hello": self._hello, "round": self._round, "finish": self._finish, "status": self._status}
@@ -134,10 +137,11 @@ class Desk:
         if stage not in (SETUP, LEARN):
             raise Refused("malformed", f"stage {stage!r}")
         task = decode_task(asked.body, n_pairs=visit.silo.pairs.size)
-        if task.header.run != visit.run:
-            raise Refused("malformed", "a task of another run")
+        told = (visit.run, asked.head.get("step"), asked.head.get("round"))  # the log has it from the head
+        if (task.header.run, task.header.step, task.header.round) != told:
+            raise Refused("malformed", "a task of another run or round than the envelope tells")
         question = hashlib.sha256(json.dumps([stage, sorted(scalars.items()), asked.body_digest]).encode()).hexdigest()
-        self._check_study(visit.study, asked.sender)
+        self._check_study(visit.study, asked.sender, begun=True)
         visit.check_data()
         update, seconds = visit.repeated(stage, task.header, question), 0.0
         if update is None:
@@ -148,14 +152,14 @@ class Desk:
 
     def _finish(self, asked: Opened) -> Reply:
         visit = self._visit(asked)
-        self._check_study(visit.study, asked.sender)
+        self._check_study(visit.study, asked.sender, begun=True)
         update = visit.finish(decode_task(asked.body, n_pairs=visit.silo.pairs.size), self.folder / RESULTS)
         if not (visit.study.share_graphs and self.settings.share_graph):
             raise Refused("kept", "the graph stays here, in results/")
         return Reply(body=encode_update(update), log={"left": _contents(update)})
 
     def _status(self, asked: Opened) -> Reply:
-        body = json.dumps({"version": version("silograph"), "data": self._readiness()}).encode()
+        body = json.dumps({"version": VERSION, "data": self._readiness()}).encode()
         return Reply(body=body, log={"left": body.decode()})
 
     def _readiness(self) -> str:
@@ -173,8 +177,10 @@ class Desk:
 
     # --- what the site's own file says ----------------------------------------------------------------------------
 
-    def _check_study(self, study: StudyFile, asked_by: str) -> None:
+    def _check_study(self, study: StudyFile, asked_by: str, *, begun: bool = False) -> None:
         if not (self.settings.approve_all or self._approvals.is_approved(study.sha256)):
+            if begun:
+                raise Refused("revoked", f"study {study.name!r}, {study.sha256}")
             self._approvals.note_pending(study.sha256, study.text.decode(), asked_by=asked_by)
             raise Refused("unapproved", f"study {study.name!r}, {study.sha256}")
         settings = study.settings
@@ -217,23 +223,30 @@ class Desk:
         return Reply(code=code, log={**about, "code": code, "detail": detail})
 
     def _sealed(self, question: str, head: Mapping[str, Any], reply: Reply) -> bytes:
+        data = self._letter(question, head, reply)
+        what = {"what": "refused" if reply.code else "answered", **_plain(head, "run", "round")}
+        try:
+            self._note({**what, **reply.log, "bytes_sent": len(data)}, durable=reply.code is None)
+        except OutputError:  # what cannot be written down does not leave
+            return self._letter(question, head, Reply(code="internal", log={}))
+        return data
+
+    def _letter(self, question: str, head: Mapping[str, Any], reply: Reply) -> bytes:
         answer: dict[str, Any] = {"kind": "refusal" if reply.code else "answer", "re": question}
-        answer |= {"run": head.get("run"), "version": version("silograph")}
+        answer |= {"run": head.get("run"), "version": VERSION}
         if reply.code:
             answer["code"] = reply.code
-        data, _ = Letter(answer, reply.body, self._signer).to(COORDINATOR)
-        what = {"what": "refused" if reply.code else "answered", "run": head.get("run"), "round": head.get("round")}
-        self._note({**what, **reply.log, "bytes_sent": len(data)}, durable=reply.code is None)
-        return data
+        return Letter(answer, reply.body, self._signer).to(COORDINATOR)[0]
 
     def _note(self, entry: Mapping[str, Any], *, durable: bool = False) -> None:
         self.log.append({name: value for name, value in entry.items() if value is not None}, durable=durable)
 
     def _keep_trace(self) -> None:
         """For the site's engineer alone."""
-        handle = os.open(self.folder / "errors.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        with os.fdopen(handle, "a", encoding="utf-8") as file:
-            file.write(f"{datetime.now(UTC).isoformat()}\n{traceback.format_exc()}\n")
+        with suppress(OSError):  # a full disk may be the very reason
+            handle = os.open(self.folder / "errors.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            with os.fdopen(handle, "a", encoding="utf-8") as file:
+                file.write(f"{datetime.now(UTC).isoformat()}\n{traceback.format_exc()}\n")
 
 
 def _study_of(asked: Opened) -> tuple[StudyFile, tuple[str, ...], tuple[str, ...]]:
@@ -248,9 +261,20 @@ def _study_of(asked: Opened) -> tuple[StudyFile, tuple[str, ...], tuple[str, ...
         raise Refused("malformed", "nodes and silos must be names, each silo once")
     if asked.head["to"] not in silos:
         raise Refused("malformed", "this site is not among the silos of the run")
+    if study.sites is not None and not set(silos) <= set(study.sites):
+        raise Refused("sites", f"{', '.join(silos)}: the study names others")
+    if len(silos) < study.policy.needed(len(study.sites or silos)):
+        raise Refused("sites", f"{len(silos)} sites are fewer than the study promises")
     if study.nodes is not None and study.nodes != nodes:
         raise Refused("nodes", "the nodes sent along are not those of the study file")
     return study, nodes, silos
+
+
+def _plain(head: Mapping[str, Any], *names: str) -> dict[str, str | int]:
+    """Those entries of a head that the log can hold."""
+    found = {name: head[name] for name in names if name in head}
+    fitting = {name: isinstance(value, int) and abs(value) < 2**63 for name, value in found.items()}
+    return {name: value for name, value in found.items() if isinstance(value, str) or fitting[name]}
 
 
 def _scalars(asked: Opened) -> dict[str, float]:

@@ -7,6 +7,7 @@ the round that the site answered last, or for the one after it.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -42,7 +43,12 @@ class RunMemory:
         self._lock = Lock(self.folder / "lock")
         if not self._lock.take(wait=5.0):
             raise Refused("busy", f"{self.folder}: another process of this site has the run")
-        self._check_about(dict(about))
+        try:
+            self._check_about(dict(about))
+            os.utime(self.folder)  # of use today: `forget_old` takes others first
+        except BaseException:
+            self._lock.release()
+            raise
         self._checkpoint = Checkpoint(self.folder / "rounds", run_id=run)
 
     def _check_about(self, about: dict[str, Any]) -> None:
@@ -86,7 +92,10 @@ class RunMemory:
 
 
 def forget_old(folder: Path) -> None:
-    """Keep the latest runs only."""
+    """Keep the latest runs only, and those that a process has."""
     runs = sorted((entry for entry in folder.iterdir() if entry.is_dir()), key=lambda entry: entry.stat().st_mtime)
     for old in runs[:-KEPT_RUNS]:
-        shutil.rmtree(old, ignore_errors=True)
+        lock = Lock(old / "lock")
+        if lock.take():
+            shutil.rmtree(old, ignore_errors=True)
+            lock.release()

@@ -35,7 +35,7 @@ data = {data}
 [table]
 # Columns that are no nodes, such as ["age", "scanner"]
 drop = {drop}
-# The column that names the rows, if there is one
+# The array to take of an .npz file that holds several
 {key}
 # Whether the first row holds the names of the nodes; left out: silograph looks
 {header}

@@ -60,6 +60,8 @@ class Visit:
     def repeated(self, stage: str, header: Header, question: str) -> Update | None:
         """The answer given before, if just this was asked before; refuses another question for an answered round."""
         last = self.last
+        if last is not None and (last.stage, stage) == (LEARN, SETUP):  # else round 1 of learning would be due again
+            raise Refused("conflict", f"{stage}, round {header.round}: learning has begun")
         if last is None or stage != last.stage or header.round > last.update.header.round:
             return None
         if question != last.question:
@@ -114,8 +116,12 @@ def open_visit(
         "data": known.sha256,
     }
     kept = RunMemory(folder / STATE, run, about=about)
-    forget_old(folder / STATE)
-    silo.memory, last = kept.load()
+    try:
+        forget_old(folder / STATE)
+        silo.memory, last = kept.load()
+    except BaseException:
+        kept.close()
+        raise
     return Visit(
         run=run,
         study=study,

@@ -1,0 +1,1 @@
+"""A federation of real sites: what it survives. Start with `benchmarks.federation.faults`."""

@@ -1,0 +1,149 @@
+"""What every engine must do: end with the folder that learning in this process ends with, bit for bit.
+
+A new engine's test runs a study of `METHODS` on its sites' tables, and calls `assert_same_result` with its results and
+what `learned_here` learns from the same tables.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+
+from silograph.alignment import order_of
+from silograph.edges import Pairs
+from silograph.federation.silo import Silo
+from silograph.graph import Graph, graph_on
+from silograph.graph_files import read_graph, write_graph
+from silograph.study import Study, learn_silos
+from silograph.study_file import StudyFile, pairs_of
+from silograph.tables import TableOptions, read_costs
+
+GIVEN = "alpha = 0.5\nbeta = 0.25\n"  # without a search for the degree, which takes rounds
+
+# [learn] of a study: every method, by every solver it has, and the options that change what is sent
+METHODS = [
+    'method = "exact"\ndegree = 3',
+    'method = "exact"\nnu = 2.0\nlam = 0.05\n' + GIVEN,
+    'method = "exact"\nsparsity = 0\nrounds = 11\n' + GIVEN,
+    'method = "exact"\ncoupling = 3.0\n' + GIVEN,  # all sites share one graph
+    'method = "exact"\ncoupling = 0\n' + GIVEN,  # nothing is shared
+    'method = "exact"\nweights = "equal"\nrounds = 6\n' + GIVEN,
+    'method = "algorithm1"\nrounds = 3\n' + GIVEN,
+    'method = "algorithm1"\nrounds = 3\nstep = "lipschitz"\n' + GIVEN,
+    'method = "algorithm1"\nrounds = 3\nfresh = true\ngamma_cap = 5.0\n' + GIVEN,
+    'method = "algorithm1"\nrounds = 2\nweights = "equal"\nlocal_steps = 2\n' + GIVEN,
+    'method = "independent"\ndegree = 3',
+    'method = "independent"\nsolver = "gradient"\nrounds = 5\n' + GIVEN,
+    'method = "pooled"\n' + GIVEN,
+    'method = "fedavg"\nrounds = 3\n' + GIVEN,
+    'method = "fedprox"\nrounds = 3\npull = 0.5\n' + GIVEN,
+    'method = "mrmtl"\nrounds = 5\n' + GIVEN,
+    'method = "mrmtl"\nsolver = "gradient"\nrounds = 3\n' + GIVEN,
+    'method = "ditto"\n' + GIVEN,
+    'method = "ditto"\nsolver = "gradient"\nrounds = 3\n' + GIVEN,
+]
+EXACT = 'method = "exact"\nrounds = 4\n' + GIVEN
+ALGORITHM1 = METHODS[6]
+DITTO = 'method = "ditto"\n' + GIVEN
+
+
+def learned_here(study: StudyFile, nodes: Sequence[str], tables: Mapping[str, Path]) -> Study:
+    """The study on the sites' tables, all in this process."""
+    pairs = pairs_of(study, nodes)
+    return learn_silos([_silo(study, nodes, pairs, site, path) for site, path in tables.items()], study.settings)
+
+
+def _silo(study: StudyFile, nodes: Sequence[str], pairs: Pairs, site: str, path: Path) -> Silo:
+    options = TableOptions(standardize=study.standardize)
+    table = options.open(path)
+    order = order_of(nodes, table.names, first="the study", silo=site)
+    read = read_costs(path, table, pairs, options, order=order, on_progress=lambda part: None)
+    return Silo(name=site, pairs=pairs, cost=read.cost, n_samples=read.n_samples)
+
+
+def assert_same_result(
+    results_folder: Path,
+    study: Study,
+    nodes: Sequence[str],
+    sites: Sequence[str],
+    *,
+    pairs: Pairs | None = None,
+    shared: bool = True,  # whether sites give their graphs away
+) -> None:
+    """The folder holds just what `study`, learned in this process, holds: graphs, evidence and history."""
+    pairs = Pairs.all(len(nodes)) if pairs is None else pairs
+    record = json.loads((results_folder / "run.json").read_text())
+    _assert_same_graph(results_folder / "consensus", graph_on(pairs, study.consensus, nodes))
+    kept = sorted(folder.name for folder in (results_folder / "silos").iterdir())
+    assert kept == (sorted(sites) if shared else [])
+    for site in kept:
+        _assert_same_graph(results_folder / "silos" / site, graph_on(pairs, study.graphs[site], nodes))
+    _assert_same_evidence(record["result"], study)
+    assert [silo["name"] for silo in record["silos"]] == list(sites)
+    for silo in record["silos"]:
+        told = study.reported.get(silo["name"], {})
+        assert silo["contribution"] == _finite(study.contributions.get(silo["name"]))
+        assert silo["n_samples"] == told.get("samples")
+        assert silo["edges"] == (_n_edges(study, silo["name"]) if shared else told.get("edges"))
+    _assert_same_history(results_folder / "history.csv", study)
+
+
+def digests(results_folder: Path) -> dict[str, str]:
+    """SHA-256 of each file of the results that does not tell the time."""
+    files = [path for path in sorted(results_folder.rglob("*")) if path.is_file() and path.name != "run.json"]
+    found = {str(path.relative_to(results_folder)): sha256(path.read_bytes()).hexdigest() for path in files}
+    record = json.loads((results_folder / "run.json").read_text())
+    del record["result"]["seconds"]
+    return found | {"run.json": json.dumps([record["result"], record["silos"], record["parameters"]])}
+
+
+def _assert_same_graph(folder: Path, expected: Graph) -> None:
+    write_graph(expected, beside := folder / "expected.npz")
+    try:
+        assert (folder / "graph.npz").read_bytes() == beside.read_bytes()
+    finally:
+        beside.unlink()
+    for name in ("graph.graphml", "edges.csv"):
+        assert _edges(read_graph(folder / name)) == _edges(expected)
+
+
+def _assert_same_evidence(result: Mapping[str, object], study: Study) -> None:
+    expected = {
+        "objective": study.objective,
+        "relative_gap": _finite(study.gap),
+        "rounds": study.n_rounds,
+        "setup_rounds": study.n_setup_rounds,
+        "alpha": study.alpha,
+        "beta": study.beta,
+        "rho": study.rho,
+        "lam": study.lam,
+        "nu": _finite(study.nu),
+        "converged": None if math.isnan(study.gap) else study.converged,
+        "degree_reached": study.degree_reached,
+        "degree_alone": study.degree_alone,
+    }
+    assert {name: result[name] for name in expected} == expected
+
+
+def _assert_same_history(path: Path, study: Study) -> None:
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == len(study.history)
+    for row, record in zip(rows, study.history, strict=True):
+        assert {name: value for name, value in row.items() if value} == {name: str(x) for name, x in record.items()}
+
+
+def _edges(graph: Graph) -> set[tuple[frozenset[str], float]]:
+    return {(frozenset((left, right)), weight) for left, right, weight in graph.edges()}
+
+
+def _n_edges(study: Study, site: str) -> int:
+    return int((study.graphs[site] > 0).sum())
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None

@@ -1,0 +1,707 @@
+"""The coordinator believes no site's answer unchecked: what cannot be right is kept aside, told, and never added.
+
+One site is hostile here. Its key is genuine, so that it can sign what it likes.
+"""
+
+import json
+import random
+import threading
+import time
+import tracemalloc
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from federation.conformance import EXACT, digests
+from federation.consortium import Consortium, Loopback, close, rewritten, sealed, self_signed
+from silograph.errors import ProtocolError
+from silograph.federation.coordinator import quarantine, question
+from silograph.federation.coordinator.conduct import conduct
+from silograph.federation.coordinator.history import Event, History
+from silograph.federation.coordinator.question import Silence
+from silograph.federation.coordinator.run_folder import Outcome, RunFolder
+from silograph.federation.envelope import HEAD, Opened, opened
+from silograph.federation.messages import CHECKSUM, Header, Update, decode_update, encode_update, parts_of, update_of
+from silograph.federation.messages import HEAD as MESSAGE_HEAD
+from silograph.federation.refusals import REASONS
+
+HOSTILE = "lima"
+LONG = EXACT.replace("rounds = 4", "rounds = 12\ntol = 1e-13")  # long enough to mix, whose answers hold a list
+
+
+@dataclass
+class Hostile:
+    """The hostile site: what it was asked, what an honest one would have answered, and its key."""
+
+    consortium: Consortium
+    asked: bytes
+    honest: bytes
+    before: list[bytes]  # its honest answers so far
+
+    @property
+    def head(self) -> dict:
+        return opened(self.asked, self.consortium.trust).head
+
+    @property
+    def reply(self) -> Opened:
+        return opened(self.honest, self.consortium.trust)
+
+    @property
+    def update(self) -> Update:
+        return decode_update(self.reply.body)
+
+    def resealed(self, signer: str = HOSTILE, **changes) -> bytes:
+        """The honest answer with changes in its head or another body, signed properly."""
+        return rewritten(self.honest, self.consortium.authority.signer(signer), trust=self.consortium.trust, **changes)
+
+    def with_parts(self, change: Callable[[str, object], object]) -> bytes:
+        """The honest answer with its numbers changed."""
+        parts = {name: change(name, part) for name, part in parts_of(self.update).items()}
+        return self.with_update(parts=parts)
+
+    def with_update(
+        self, *, parts: dict | None = None, told: dict | None = None, silo: str | None = None, **header
+    ) -> bytes:
+        update = self.update
+        made = update_of(
+            replace(update.header, **header),
+            silo or update.silo,
+            parts_of(update) if parts is None else parts,
+            reported=update.reported if told is None else told,
+        )
+        return self.resealed(body=encode_update(made))
+
+
+Attack = Callable[[Hostile], bytes | None]  # nothing: this answer cannot be spoiled so
+FOR_EVER = 10**6
+
+
+@dataclass
+class Attacker:
+    """Answers each question it chooses by each of its attacks first, so many times, and then as it should."""
+
+    consortium: Consortium
+    attacks: Sequence[Attack]
+    when: Callable[[dict], bool] = lambda head: True  # of the question's head
+    times: int = 1
+    sent: list[bytes] = field(default_factory=list)
+    before: list[bytes] = field(default_factory=list)  # its honest answers, to earlier questions
+    _known: dict[str, tuple[bytes, Iterator[bytes]]] = field(default_factory=dict)
+
+    def __call__(self, site: str, data: bytes, desk: Callable[[bytes], bytes]) -> bytes | Silence:
+        if site != HOSTILE:
+            return desk(data)
+        asked = opened(data, self.consortium.trust)
+        if asked.digest not in self._known:
+            honest = desk(data)
+            self._known[asked.digest] = honest, self._bad(dict(asked.head), data, honest)
+        honest, bad = self._known[asked.digest]
+        if (reply := next(bad, None)) is not None:
+            self.sent.append(reply)
+            return reply
+        self.before.append(honest)
+        return honest
+
+    def _bad(self, head: dict, data: bytes, honest: bytes) -> Iterator[bytes]:
+        if self.when(head):
+            site = Hostile(self.consortium, data, honest, self.before)
+            replies = (attack(site) for _ in range(self.times) for attack in self.attacks)
+            yield from (reply for reply in replies if reply is not None)
+
+
+@dataclass
+class Ended:
+    """How a run under attack ended."""
+
+    run: RunFolder
+    outcome: Outcome
+    attacker: Attacker
+    consortium: Consortium
+
+    @property
+    def events(self) -> list[Event]:
+        return History.open_read(self.run.history).events()
+
+    @property
+    def rejected(self) -> list[Event]:
+        return [event for event in self.events if event.kind == "rejected" and event.file is not None]
+
+    @property
+    def results(self) -> dict[str, str]:
+        return digests(self.run.folder / "results")
+
+
+def attacked(folder: Path, *attacks: Attack, learn: str = EXACT, policy: str = "", **how) -> Ended:
+    """A whole run with a hostile site in it."""
+    consortium = Consortium(folder)
+    attacker = Attacker(consortium, attacks, **how)
+    run, desks = consortium.run(learn, policy), consortium.desks()
+    outcome = consortium.conduct(run, Loopback(desks, attacker))
+    close(desks)
+    return Ended(run, outcome, attacker, consortium)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory) -> Callable[[str], dict[str, str]]:
+    known: dict[str, dict[str, str]] = {}
+
+    def results(learn: str = EXACT) -> dict[str, str]:
+        if learn not in known:
+            consortium = Consortium(tmp_path_factory.mktemp("undisturbed"))
+            known[learn] = digests(consortium.finished(consortium.run(learn)))
+        return known[learn]
+
+    return results
+
+
+def assert_harmless(ended: Ended, undisturbed: dict[str, str]) -> None:
+    """Every bad reply was told and kept aside, and the result is that of a run without any."""
+    assert ended.outcome.ended == "done", ended.outcome
+    assert ended.attacker.sent
+    assert ended.results == undisturbed
+    assert [event.site for event in ended.rejected] == [HOSTILE] * len(ended.attacker.sent)
+    assert all(event.reason and len(event.reason) <= question.LONGEST_REASON for event in ended.rejected)
+    kept = ended.run.folder / "quarantine"
+    for event, sent in zip(ended.rejected, ended.attacker.sent, strict=True):
+        assert (kept / event.file).read_bytes() == sent[: quarantine.LARGEST]
+    record = json.loads((ended.run.folder / "results" / "run.json").read_text())
+    assert record["federation"]["rejected_answers"] == len(ended.attacker.sent)
+
+
+def is_round(head: dict) -> bool:
+    return head["kind"] == "round"
+
+
+def is_learning(head: dict) -> bool:
+    return head.get("stage") == "learn"
+
+
+def is_first(head: dict) -> bool:
+    return is_learning(head) and head["round"] == 1
+
+
+def is_last(head: dict) -> bool:
+    return head.get("step") == "close"
+
+
+@pytest.fixture
+def patient(monkeypatch) -> None:
+    """A coordinator that bears any number of bad answers, so that one run can try them all."""
+    monkeypatch.setattr(question, "MOST_REJECTED", FOR_EVER)
+
+
+@pytest.fixture
+def hurried(monkeypatch) -> None:
+    """A coordinator whose clock is ten times as fast."""
+    clock = SimpleNamespace(monotonic=lambda: 10 * time.monotonic(), sleep=lambda seconds: time.sleep(seconds / 10))
+    monkeypatch.setattr(question, "time", clock)
+
+
+# --- numbers ------------------------------------------------------------------------------------------------------
+
+
+def with_value(value: float) -> Attack:
+    """One number in each part becomes this."""
+
+    def change(name: str, part):
+        return value if isinstance(part, float) else np.where(np.arange(part.size) == part.size - 1, value, part)
+
+    return lambda site: site.with_parts(change)
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_number_that_cannot_be_added_never_reaches_the_sum(tmp_path, undisturbed):
+    values = (np.nan, np.inf, -np.inf, 1e308, -1e308)
+    ended = attacked(tmp_path, *map(with_value, values), when=is_round)
+    assert_harmless(ended, undisturbed())
+
+
+def below_zero(name: str) -> Attack:
+    def attack(site: Hostile) -> bytes | None:
+        if name not in parts_of(site.update):
+            return None
+        return site.with_parts(lambda part_name, part: -1e-9 + 0 * part if part_name == name else part)
+
+    return attack
+
+
+def test_a_number_below_zero_is_rejected_where_none_can_be(tmp_path, undisturbed):
+    attacks = map(below_zero, ("cost", "force_square", "metric", "fused", "graph"))
+    ended = attacked(tmp_path, *attacks, when=lambda head: head["kind"] != "hello")
+    assert len(ended.attacker.sent) >= 10
+    assert_harmless(ended, undisturbed())
+
+
+LENGTHS = {
+    "shorter": lambda part: part[:-1],
+    "longer": lambda part: np.append(part, 0.0),
+    "empty": lambda part: part[:0],
+    "doubled": lambda part: np.append(part, part),
+    "a number": lambda part: float(part[0]),
+}
+
+
+def of_length(length: str, *, lists: bool) -> Attack:
+    def attack(site: Hostile) -> bytes | None:
+        chosen = [
+            name for name, part in parts_of(site.update).items() if np.ndim(part) and (name == "products") == lists
+        ]
+        return site.with_parts(lambda name, part: LENGTHS[length](part) if name in chosen else part) if chosen else None
+
+    return attack
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_vector_of_another_length_is_rejected(tmp_path, undisturbed):
+    ended = attacked(tmp_path, *(of_length(length, lists=False) for length in LENGTHS), when=is_round)
+    assert_harmless(ended, undisturbed())
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_list_of_another_length_is_rejected_at_the_site_that_sent_it(tmp_path, undisturbed):
+    ended = attacked(tmp_path, *(of_length(length, lists=True) for length in LENGTHS), learn=LONG, when=is_round)
+    assert_harmless(ended, undisturbed(LONG))
+
+
+def test_a_number_sent_as_a_list_is_rejected(tmp_path, undisturbed):
+    def attack(site: Hostile) -> bytes | None:
+        parts = parts_of(site.update)
+        if not any(isinstance(part, float) for part in parts.values()):
+            return None
+        return site.with_parts(lambda name, part: np.array([part]) if isinstance(part, float) else part)
+
+    assert_harmless(attacked(tmp_path, attack, when=is_round), undisturbed())
+
+
+# --- parts, headers, names ----------------------------------------------------------------------------------------
+
+
+CHANGES: dict[str, Attack] = {
+    "a part missing": lambda site: site.with_update(parts=dict(list(parts_of(site.update).items())[1:])),
+    "no parts": lambda site: site.with_update(parts={}),
+    "one part more": lambda site: site.with_update(parts={**parts_of(site.update), "signals": np.ones(28)}),
+    "another round": lambda site: site.with_update(round=site.update.header.round + 1),
+    "round 0": lambda site: site.with_update(round=0),
+    "another step": lambda site: site.with_update(step="other"),
+    "another method": lambda site: site.with_update(method="pooled"),
+    "another run inside": lambda site: site.with_update(run="another-run.1"),
+    "another run outside": lambda site: site.resealed(run="another-run.1"),
+    "no run": lambda site: site.resealed(run=None),
+    "another silo inside": lambda site: site.with_update(silo="oslo"),
+    "a silo of 1 MB": lambda site: site.with_update(silo="x" * 10**6),
+    "signed by another site": lambda site: site.resealed(signer="oslo"),
+    "signed by the coordinator": lambda site: site.resealed(signer="coordinator.example"),
+    "self-signed": lambda site: rewritten(site.honest, self_signed(HOSTILE), trust=site.consortium.trust),
+    "to another question": lambda site: site.resealed(re="0" * 64),
+    "to no question": lambda site: site.resealed(re=None),
+    "to a list of questions": lambda site: site.resealed(re=[site.reply.head["re"]]),
+    "an unknown kind": lambda site: site.resealed(kind="confession"),
+    "no kind": lambda site: site.resealed(kind=None),
+    "a kind that is a list": lambda site: site.resealed(kind=["answer"]),
+    "an unknown refusal": lambda site: site.resealed(kind="refusal", code="tired"),
+    "a refusal without a code": lambda site: site.resealed(kind="refusal"),
+    "a refusal for many reasons": lambda site: site.resealed(kind="refusal", code=["busy"]),
+    "a refusal for half a letter": lambda site: site.resealed(kind="refusal", code="\ud800"),
+    "the question itself": lambda site: site.asked,
+    "no bytes": lambda site: b"",
+    "one byte": lambda site: b"S",
+    "half": lambda site: site.honest[: len(site.honest) // 2],
+    "all but a byte": lambda site: site.honest[:-1],
+    "a byte more": lambda site: site.honest + b"\x00",
+    "twice": lambda site: site.honest * 2,
+    "10 MB of junk": lambda site: random.Random(0).randbytes(10**7),
+    "10 MB of signed junk": lambda site: site.resealed(body=random.Random(0).randbytes(10**7)),
+    "an empty body": lambda site: site.resealed(body=b""),
+    "half a body": lambda site: site.resealed(body=site.reply.body[:-20]),
+    "a task": lambda site: site.resealed(body=opened(site.asked, site.consortium.trust).body),
+    "a head that is a list": lambda site: signed_by(site, b"[]"),
+    "a head that is no JSON": lambda site: signed_by(site, b"\xff{"),
+    "a head of 1 MB of nesting": lambda site: signed_by(site, b"[" * 900_000),
+    "a deep head": lambda site: signed_by(site, b'{"kind":' + b'{"a":' * 150_000),
+    "a head larger than any": lambda site: signed_by(site, b" " * 1_000_001),
+    "a deep header inside": lambda site: site.resealed(body=with_header(site.reply.body, b"[" * 10**6)),
+    "a header inside that is a list": lambda site: site.resealed(body=with_header(site.reply.body, b"[]")),
+    "a header inside with long numbers": lambda site: site.resealed(body=with_header(site.reply.body, b"9" * 10**5)),
+    "sizes beyond all": lambda site: HEAD.pack(b"SLGE", 1, 65535, 2**32 - 1, 2**32 - 1, 2**64 - 1),
+    "another format": lambda site: site.honest[:4] + b"\x02" + site.honest[5:],
+}
+
+
+def signed_by(site: Hostile, head: bytes) -> bytes:
+    return sealed(head, site.reply.body, site.consortium.signers[HOSTILE])
+
+
+def with_header(body: bytes, header: bytes) -> bytes:
+    """A message with any bytes for its JSON, its sizes and its checksum right."""
+    magic, version, kind, size, n_numbers = MESSAGE_HEAD.unpack_from(body)
+    numbers = body[MESSAGE_HEAD.size + size : -CHECKSUM.size]
+    message = MESSAGE_HEAD.pack(magic, version, kind, len(header), n_numbers) + header + numbers
+    return message + CHECKSUM.pack(zlib.crc32(message))
+
+
+@pytest.mark.usefixtures("patient")
+def test_whatever_is_wrong_with_an_answer_it_is_rejected_and_asked_for_again(tmp_path, undisturbed):
+    """All of them in one run, each in answer to one and the same question."""
+    ended = attacked(tmp_path, *CHANGES.values(), when=is_first)
+    assert len(ended.attacker.sent) == len(CHANGES)
+    assert_harmless(ended, undisturbed())
+
+
+def test_parts_that_a_message_only_claims_cost_nothing():
+    """A part of which no number is kept takes no bytes, however long it is."""
+    header = {"run": "r", "method": "m", "step": "s", "round": 1}
+    claimed = {"header": header, "silo": "a", "reported": [], "parts": [[f"p{k}", 10**6, 0] for k in range(200)]}
+    message = with_header(encode_update(update_of(Header(**header), "a", {})), json.dumps(claimed).encode())
+    tracemalloc.start()
+    try:
+        with pytest.raises(ProtocolError):
+            decode_update(message, n_pairs=10**6)
+        assert tracemalloc.get_traced_memory()[1] < 10**8
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_bad_answer_is_rejected_in_every_round(tmp_path, undisturbed):
+    names = ["a part missing", "another silo inside", "an unknown kind", "no bytes", "a task", "another step"]
+    ended = attacked(tmp_path, *(CHANGES[name] for name in names), when=is_round)
+    assert len(ended.attacker.sent) > 6 * len(names)
+    assert_harmless(ended, undisturbed())
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_bad_graph_is_rejected_at_the_end(tmp_path, undisturbed):
+    names = ["no parts", "one part more", "another run inside", "another silo inside", "an empty body", "a task"]
+    attacks = [*(CHANGES[name] for name in names), *map(with_value, (np.nan, -1.0, 1e200))]
+    assert_harmless(attacked(tmp_path, *attacks, when=lambda head: head["kind"] == "finish"), undisturbed())
+
+
+def test_a_greeting_that_is_answered_badly_is_said_again(tmp_path, undisturbed):
+    ended = attacked(tmp_path, lambda site: site.honest[:-1], when=lambda head: head["kind"] == "hello", times=2)
+    assert_harmless(ended, undisturbed())
+
+
+def test_an_earlier_answer_does_not_pass_for_a_later_one(tmp_path, undisturbed):
+    ended = attacked(tmp_path, lambda site: site.before[-1], when=is_round, times=2)
+    assert_harmless(ended, undisturbed())
+
+
+def test_an_answer_given_in_another_run_does_not_pass_in_this_one(tmp_path):
+    consortium = Consortium(tmp_path)
+    first, second, old = consortium.run(EXACT), consortium.run(EXACT), []
+
+    def keep(site, data, desk):
+        reply = desk(data)
+        if site == HOSTILE:
+            old.append(reply)
+        return reply
+
+    expected = digests(consortium.finished(first, Loopback(consortium.desks(), keep)))
+    replays = iter(old)
+    attacker = Attacker(consortium, [lambda site: next(replays)])
+    assert digests(consortium.finished(second, Loopback(consortium.desks(), attacker))) == expected
+    assert len(attacker.sent) == len(old)
+
+
+# --- what a site tells of itself ----------------------------------------------------------------------------------
+
+
+def telling(**told: float) -> Attack:
+    return lambda site: site.with_update(told=told)
+
+
+@pytest.mark.usefixtures("patient")
+def test_what_a_site_cannot_tell_of_itself_is_rejected(tmp_path, undisturbed):
+    told = [{"samples": -1.0}, {"edges": -0.5}, {"signals": 1.0}, {"contribution": -np.inf}, {"Edges": 1.0}, {"": 1.0}]
+    ended = attacked(tmp_path, *(telling(**one) for one in told), when=is_learning)
+    assert_harmless(ended, undisturbed())
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"samples": 5.0},
+        {"edges": np.nan, "contribution": np.nan, "samples": np.inf, "distance": np.inf},
+        {"edges": np.inf, "contribution": 0.0, "samples": 1e300, "distance": 1e300},
+        {"edges": 1e308, "contribution": 1e308},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("kept", [pytest.param(False, marks=pytest.mark.slow), True], ids=["graph sent", "graph kept"])
+def test_what_a_site_tells_of_itself_wrongly_stops_no_run_and_changes_no_graph(tmp_path, undisturbed, told, kept):
+    def attack(site: Hostile) -> bytes | None:
+        if site.head["kind"] == "finish":
+            return site.resealed(kind="refusal", code="kept", body=b"") if kept else None
+        return site.with_update(told=told)
+
+    ended = attacked(tmp_path, attack, when=lambda head: is_learning(head) or head["kind"] == "finish")
+    assert ended.outcome.ended == "done", ended.outcome
+    found = {name: digest for name, digest in ended.results.items() if name != "run.json"}
+    assert found.items() <= undisturbed().items()
+    record = (ended.run.folder / "results" / "run.json").read_text()
+    json.loads(record, parse_constant=pytest.fail)  # which knows no Infinity
+
+
+# --- a thousand mutations -----------------------------------------------------------------------------------------
+
+
+def mutated(data: bytes, rng: random.Random) -> bytes:
+    """Some bits flipped, some bytes cut, doubled, put elsewhere or replaced: never the same bytes."""
+    while True:
+        made = bytearray(data)
+        for _ in range(rng.choice([1, 1, 1, 2, 5])):
+            at, to = sorted(rng.randrange(len(data)) for _ in range(2))
+            match rng.randrange(6):
+                case 0 | 1:
+                    made[at % max(len(made), 1) : at % max(len(made), 1) + 1] = bytes([rng.randrange(256)])
+                case 2:
+                    del made[at : min(to, at + 50)]
+                case 3:
+                    made[at:at] = made[at : min(to, at + 50)]
+                case 4:
+                    made[at:at] = rng.randbytes(rng.randrange(1, 9))
+                case 5:
+                    del made[max(at, 1) :]
+        if made and bytes(made) != data:
+            return bytes(made)
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_thousand_mutated_answers_are_all_rejected(tmp_path, undisturbed):
+    """Of the whole letter, which the signature notices; and of the body, signed afterwards, which the checksum does."""
+    rng = random.Random(20240229)
+
+    def inside(site: Hostile) -> bytes | None:
+        return site.resealed(body=mutated(site.reply.body, rng)) if site.reply.body else None
+
+    ended = attacked(tmp_path, lambda site: mutated(site.honest, rng), inside, times=65)
+    assert ended.outcome.ended == "done"
+    assert len(ended.attacker.sent) >= 1000
+    assert ended.results == undisturbed()
+    rejected = [event for event in ended.events if event.kind == "rejected"]
+    assert len(rejected) == len(ended.attacker.sent)
+    assert all(event.reason for event in rejected)
+    kept = list((ended.run.folder / "quarantine").iterdir())
+    assert len(kept) == len(ended.rejected) == quarantine.MOST
+
+
+@pytest.mark.usefixtures("patient")
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 8))])
+def test_mutations_with_a_right_checksum_are_rejected_unless_they_are_answers_too(tmp_path, seed):
+    """A hostile site may send any numbers that an honest one could: these are added, and cannot be told from others.
+
+    So each mutated message is judged a second time here, by itself: exactly those are accepted that have the form of
+    the answer, and whatever comes of them, the coordinator does not fall over.
+    """
+    rng, passable = random.Random(seed), []
+
+    def attack(site: Hostile) -> bytes:
+        message = mutated(site.reply.body[: -CHECKSUM.size], rng)
+        message += CHECKSUM.pack(zlib.crc32(message))
+        passable.append(is_passable(message, site.update))
+        return site.resealed(body=message)
+
+    ended = attacked(tmp_path, attack, when=is_round, times=30)
+    rejected = [event for event in ended.events if event.kind == "rejected"]
+    assert len(ended.attacker.sent) - sum(passable) == len(rejected)
+    assert len(rejected) > sum(passable)
+    assert "see the log" not in ended.outcome.message
+
+
+def is_passable(message: bytes, honest: Update) -> bool:
+    """Whether an honest site could have sent this: the same header and form, finite numbers, signs as in `honest`."""
+    try:
+        update = decode_update(message, n_pairs=28)
+    except ProtocolError:
+        return False
+    parts, expected = parts_of(update), parts_of(honest)
+    if (update.header, update.silo, parts.keys()) != (honest.header, honest.silo, expected.keys()):
+        return False
+    if update.reported.keys() - {"samples", "edges", "distance", "contribution"}:
+        return False
+    if any(number < 0 for number in update.reported.values()):
+        return False
+    for name, part in parts.items():
+        largest = 1e300 if isinstance(part, float) else 1e150
+        signed = name in {"log_theta", "force", "primal", "target", "dual", "slack", "inner", "value"}
+        if np.shape(part) != np.shape(expected[name]) or not np.all(np.abs(part) <= largest):
+            return False
+        if not signed and np.any(np.asarray(part) < 0) and not np.any(np.asarray(expected[name]) < 0):
+            return False
+    return True
+
+
+# --- sites that never answer properly -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("change", ["another silo inside", "no bytes"])
+def test_a_site_that_sends_only_bad_answers_ends_the_attempt_and_is_named(tmp_path, change):
+    ended = attacked(tmp_path, CHANGES[change], when=is_first, times=FOR_EVER)
+    assert ended.outcome.ended == "trouble"
+    (trouble,) = ended.outcome.troubles
+    assert (trouble["site"], trouble["kind"]) == (HOSTILE, "rejected")
+    assert HOSTILE in ended.outcome.message
+    assert len(ended.attacker.sent) == question.MOST_REJECTED == len(ended.rejected)
+    assert ended.run.outcome() == ended.outcome
+    assert not (ended.run.folder / "results").exists()
+
+
+FINAL = sorted(REASONS.keys() - question.PASSING)
+
+
+@pytest.mark.parametrize("code", [*FINAL[:3], *(pytest.param(code, marks=pytest.mark.slow) for code in FINAL[3:])])
+def test_a_refusal_ends_the_attempt_with_its_reason(tmp_path, code):
+    ended = attacked(
+        tmp_path, lambda site: site.resealed(kind="refusal", code=code, body=b""), when=is_first, times=FOR_EVER
+    )
+    assert ended.outcome.ended == "trouble"
+    assert ended.outcome.troubles == ({"site": HOSTILE, "kind": "refused", "reason": REASONS[code]},)
+    assert len(ended.attacker.sent) == 1
+
+
+@pytest.mark.parametrize("code", ["busy", "unknown-run", "unapproved"])
+def test_a_refusal_that_may_pass_is_waited_for(tmp_path, undisturbed, monkeypatch, code):
+    monkeypatch.setattr(question, "APPROVAL_PAUSE", 0.01)
+    monkeypatch.setattr(question, "PAUSE", 0.001)
+    ended = attacked(tmp_path, lambda site: site.resealed(kind="refusal", code=code, body=b""), when=is_round, times=2)
+    assert ended.outcome.ended == "done"
+    assert ended.results == undisturbed()
+    assert not ended.rejected
+
+
+def test_a_site_that_knows_no_run_however_often_it_is_greeted_ends_the_attempt(tmp_path, monkeypatch):
+    monkeypatch.setattr(question, "PAUSE", 0.01)
+    ended = attacked(tmp_path, lambda site: site.resealed(kind="refusal", code="unknown-run", body=b""), times=FOR_EVER)
+    assert ended.outcome.ended == "trouble", ended.outcome
+    assert [trouble["site"] for trouble in ended.outcome.troubles] == [HOSTILE]
+    assert len(ended.attacker.sent) < 10
+
+
+@pytest.mark.parametrize("code", ["busy", "unknown-run"])
+def test_a_site_that_puts_off_for_ever_is_not_asked_without_a_pause(tmp_path, code):
+    attack = lambda site: site.resealed(kind="refusal", code=code, body=b"")  # noqa: E731
+    policy = 'timeout = 0.7\non_missing = "stop"'
+    ended = attacked(tmp_path, attack, when=is_first, times=FOR_EVER, policy=policy)
+    assert ended.outcome.troubles[0]["kind"] == "missing"
+    assert len(ended.attacker.sent) < 10
+
+
+# --- silence ------------------------------------------------------------------------------------------------------
+
+
+def silenced(
+    folder: Path, silence: Silence, policy: str = "", *, until: float = np.inf, stopped=lambda: False
+) -> Ended:
+    """A run in which one site falls silent as learning begins, for some seconds or for ever."""
+    consortium = Consortium(folder)
+    since: list[float] = []
+
+    def tamper(site, data, desk):
+        if site != HOSTILE or not is_learning(dict(opened(data, consortium.trust).head)):
+            return desk(data)
+        since.append(time.monotonic())
+        if time.monotonic() - since[0] < until:
+            time.sleep(0.01)
+            return silence
+        return desk(data)
+
+    run, desks = consortium.run(EXACT, policy), consortium.desks()
+    outcome = conduct(
+        run, Loopback(desks, tamper), attempt="a", signer=consortium.server, trust=consortium.trust, stopped=stopped
+    )
+    close(desks)
+    return Ended(run, outcome, Attacker(consortium, []), consortium)
+
+
+@pytest.mark.usefixtures("hurried")
+def test_a_site_out_of_reach_is_lost(tmp_path):
+    ended = silenced(tmp_path, Silence.UNREACHABLE)
+    assert ended.outcome.ended == "trouble"
+    (trouble,) = ended.outcome.troubles
+    assert (trouble["site"], trouble["kind"]) == (HOSTILE, "lost")
+    assert [event.site for event in ended.events if event.kind == "lost"] == [HOSTILE]
+
+
+def test_a_site_out_of_reach_for_a_moment_is_asked_again(tmp_path, undisturbed):
+    ended = silenced(tmp_path, Silence.UNREACHABLE, until=0.2)
+    assert (ended.outcome.ended, ended.results) == ("done", undisturbed())
+
+
+@pytest.mark.usefixtures("hurried")
+def test_a_site_that_took_long_and_is_then_out_of_reach_for_a_moment_is_not_lost(tmp_path, undisturbed):
+    """It was in reach just now: to be late is not to be gone."""
+    consortium, asked = Consortium(tmp_path), []
+
+    def tamper(site, data, desk):
+        if site != HOSTILE or not is_first(dict(opened(data, consortium.trust).head)):
+            return desk(data)
+        asked.append(data)
+        if len(asked) == 1:
+            time.sleep(question.GONE_AFTER / 10 + 0.1)
+            return Silence.LATE
+        return Silence.UNREACHABLE if len(asked) == 2 else desk(data)
+
+    run = consortium.run(EXACT)
+    assert digests(consortium.finished(run, Loopback(consortium.desks(), tamper))) == undisturbed()
+
+
+@pytest.mark.parametrize("choice", ["continue", "stop"])
+def test_a_late_site_is_missing_once_the_studys_patience_is_over(tmp_path, choice):
+    ended = silenced(tmp_path, Silence.LATE, f'timeout = 0.2\non_missing = "{choice}"')
+    assert ended.outcome.ended == "trouble"
+    (trouble,) = ended.outcome.troubles
+    assert (trouble["site"], trouble["kind"]) == (HOSTILE, "missing")
+    assert "0.2 s" in trouble["reason"]
+
+
+def test_a_study_that_waits_for_a_late_site_says_so_once_and_ends_as_if_it_had_been_in_time(tmp_path, undisturbed):
+    ended = silenced(tmp_path, Silence.LATE, 'timeout = 0.1\non_missing = "wait"', until=0.5)
+    assert ended.outcome.ended == "done"
+    told = [event for event in ended.events if event.kind == "missing"]
+    assert [event.site for event in told] == [HOSTILE]
+    results = ended.results
+    assert {name: results[name] for name in results if name != "run.json"}.items() <= undisturbed().items()
+
+
+def test_a_run_told_to_stop_stops_and_goes_on_later(tmp_path, undisturbed):
+    stop = threading.Event()
+    threading.Timer(0.4, stop.set).start()
+    ended = silenced(tmp_path, Silence.LATE, stopped=stop.is_set)
+    assert ended.outcome.ended == "stopped"
+    assert digests(ended.consortium.finished(ended.run)) == undisturbed()
+
+
+def test_after_a_site_has_sent_nothing_but_junk_the_run_goes_on_where_it_was(tmp_path, undisturbed):
+    ended = attacked(tmp_path, lambda site: b"junk", when=is_last, times=FOR_EVER)
+    assert ended.outcome.ended == "trouble"
+    transport = Loopback(ended.consortium.desks())
+    assert digests(ended.consortium.finished(ended.run, transport)) == undisturbed()
+    heads = [opened(data, ended.consortium.trust).head for _, data in transport.asked]
+    assert {head.get("step") for head in heads} <= {None, "close"}  # no earlier round is asked for again
+
+
+def test_troubles_of_several_sites_are_told_together(tmp_path):
+    consortium = Consortium(tmp_path)
+
+    def tamper(site, data, desk):
+        return desk(data) if site == "kyoto" else Silence.LATE
+
+    run = consortium.run(EXACT, 'timeout = 0.2\non_missing = "stop"')
+    outcome = consortium.conduct(run, Loopback(consortium.desks(), tamper))
+    assert {trouble["site"] for trouble in outcome.troubles} == {"lima", "oslo"}
+    states = {site.name: site.state for site in History.open_read(run.history).sites()}
+    assert states == {"kyoto": "answered", "lima": "missing", "oslo": "missing"}
+
+
+def test_a_study_that_cannot_be_learned_ends_the_attempt_with_the_reason(tmp_path):
+    """Its pairs name a node that is none: no site is asked, and nothing is raised."""
+    consortium = Consortium(tmp_path)
+    run = consortium.run(EXACT, forbid='[["node 0", "nowhere"]]')
+    outcome = consortium.conduct(run, Loopback(consortium.desks()))
+    assert (outcome.ended, "nowhere" in outcome.message) == ("failed", True)
+    assert run.outcome() == outcome

@@ -1,0 +1,475 @@
+"""A federation that really runs, used by the commands: the same bits as in one process, and errors people can act on.
+
+A server and three sites are started once, by `silograph federation start` and `silograph site start`. A site reads its
+`site.toml` when a job begins, so tests change a site's limits there, and put them back.
+"""
+
+import contextlib
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("nvflare")
+
+from federation.conformance import ALGORITHM1, DITTO, METHODS, assert_same_result, learned_here
+from federation.consortium import NODES, SITES, write_table
+from federation.nvflare.federation import PATIENCE, RealFederation, study_text, until
+from silograph.federation.coordinator.history import History
+from silograph.federation.coordinator.run_folder import RunFolder, new_run
+from silograph.federation.envelope import Letter, opened
+from silograph.federation.identity import Trust, read_signer, read_trust
+from silograph.federation.nvflare.executor import open_desk
+from silograph.federation.site.audit import entries, verify
+from silograph.study_file import parse_study, read_study
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+
+EXACT = 'method = "exact"\nrounds = 6\nalpha = 0.5\nbeta = 0.25'
+MANY = 'method = "algorithm1"\nrounds = 400\nalpha = 0.5\nbeta = 0.25'  # rounds enough to be stopped in the midst
+RUN_FILES = {"run.json", "history.csv", "history.sqlite", "consensus", "silos"}
+
+
+@pytest.fixture(scope="module")
+def fed(tmp_path_factory) -> Iterator[RealFederation]:
+    with RealFederation(tmp_path_factory.mktemp("fed")) as made:
+        yield made
+    assert not made.processes()
+
+
+def assert_conforms(fed: RealFederation, results: Path, text: str, sites: Sequence[str] = SITES) -> None:
+    study = parse_study(text.encode(), source="study")
+    learned = learned_here(study, NODES, {site: fed.table(site) for site in sites})
+    assert_same_result(results, learned, NODES, sites, shared=study.share_graphs)
+
+
+@contextlib.contextmanager
+def changed(fed: RealFederation, site: str, **lines: str) -> Iterator[None]:
+    """Other settings in a site's `site.toml`, as TOML, for as long as the block lasts."""
+    path = fed.home(site) / "site.toml"
+    before = text = path.read_text()
+    for key, value in lines.items():
+        text, found = re.subn(rf"(?m)^{key} = .*$", f"{key} = {value}", text)
+        assert found == 1, key
+    path.write_text(text)
+    try:
+        yield
+    finally:
+        path.write_text(before)
+
+
+def run_of(fed: RealFederation, out: Path) -> Path:
+    """The folder of the run that will be written to `out`."""
+    asked = json.loads((out / "checkpoint" / "request.json").read_text())
+    return fed.fed / "runs" / asked["run"]
+
+
+def n_rounds(run: Path) -> int:
+    with History.open_read(run / "history.sqlite") as history:
+        return sum(one.stage == "learn" for one in history.rounds())
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    """Code, output and complaints of a command that was started."""
+    out, complaints = process.communicate(timeout=PATIENCE)
+    return process.returncode, out, complaints
+
+
+# --- the same bits ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def conducted(fed: RealFederation) -> dict[str, RunFolder]:
+    """Every method, one run each, conducted by one job: a job costs more than a run."""
+    from silograph.federation.nvflare.session import Lead
+
+    runs = {}
+    for method in METHODS:
+        study, nodes = read_study(fed.write_study(study_text(method)))
+        runs[method] = new_run(fed.fed / "runs", study, nodes, SITES)
+    with Lead(fed.fed) as lead:
+        job = lead.submit([run.name for run in runs.values()], SITES)
+        until(lambda: lead.state(job) == "ended", every=0.3)
+    return runs
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.replace('"', "").replace("\n", ", "))
+def test_every_method_gives_the_same_bits_between_real_sites(fed, conducted, method):
+    outcome = conducted[method].outcome()
+    assert outcome is not None
+    assert outcome.ended == "done", outcome
+    assert_conforms(fed, conducted[method].folder / "results", study_text(method))
+
+
+def test_the_command_writes_what_learn_writes_on_the_same_tables(fed, tmp_path):
+    text = study_text(EXACT)
+    record = fed.run(text, tmp_path / "run")
+    assert_conforms(fed, tmp_path / "run", text)
+    options = ["--method", "exact", "--rounds", "6", "--alpha", "0.5", "--beta", "0.25"]
+    fed.command("learn", *fed.tables.values(), *options, "--out", tmp_path / "here", code=None)
+    assert {path.name for path in (tmp_path / "run").iterdir()} == RUN_FILES
+    files = {path.relative_to(tmp_path / "here") for path in (tmp_path / "here").rglob("*") if path.is_file()}
+    for file in files:
+        here, there = ((tmp_path / folder / file).read_bytes() for folder in ("here", "run"))
+        assert file.name == "run.json" or here == there, file  # graphs, tables of edges and the history: each byte
+    learned = json.loads((tmp_path / "here" / "run.json").read_text())
+    assert record["result"] | {"seconds": 0} == learned["result"] | {"seconds": 0}
+    assert record["federation"]["attempts"] == 1
+    assert record["federation"]["left_out"] == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", [ALGORITHM1, DITTO, METHODS[0]], ids=["algorithm1", "ditto", "exact, degree"])
+def test_other_methods_by_the_command_too(fed, tmp_path, method):
+    fed.run(study_text(method), tmp_path / "run")
+    assert_conforms(fed, tmp_path / "run", study_text(method))
+
+
+@pytest.mark.slow
+def test_a_study_may_name_some_of_the_sites(fed, tmp_path):
+    text = study_text(EXACT, sites='["kyoto", "oslo"]')
+    record = fed.run(text, tmp_path / "run")
+    assert [silo["name"] for silo in record["silos"]] == ["kyoto", "oslo"]
+    assert_conforms(fed, tmp_path / "run", text, ("kyoto", "oslo"))
+
+
+@pytest.mark.slow
+def test_a_site_that_keeps_its_graph_and_numbers_sends_neither(fed, tmp_path):
+    with changed(fed, "lima", report="false", share_graph="false"):
+        record = fed.run(study_text(EXACT), tmp_path / "run")
+    told = {silo["name"]: (silo["graph_shared"], silo["n_samples"], silo["edges"]) for silo in record["silos"]}
+    assert told["lima"] == (False, None, None)
+    assert all(told[site][0] and told[site][1] == 40 for site in ("kyoto", "oslo"))
+    assert {path.name for path in (tmp_path / "run" / "silos").iterdir()} == {"kyoto", "oslo"}
+
+
+# --- approval ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_study_waits_for_approval_and_goes_on_by_itself(fed, tmp_path):
+    text = study_text(EXACT, name="to be approved")
+    with changed(fed, "lima", approve_all="false"):
+        process = fed.start_run(text, tmp_path / "run")
+        until(lambda: process.poll() is not None or list(fed.home("lima").glob("pending/*.toml")))
+        assert process.poll() is None, ended(process)
+        listed = fed.command("site", "approve", "--folder", fed.home("lima")).stdout
+        sha = re.search(r"silograph site approve ([0-9a-f]{12})", listed)
+        assert sha is not None, listed
+        status = {one["run"]: one for one in fed.status()["runs"]}[run_of(fed, tmp_path / "run").name]
+        assert (status["state"], status["round"], status["study"]) == ("unfinished", None, "to be approved")
+        fed.command("site", "approve", sha[1], "--yes", "--folder", fed.home("lima"))
+        code, out, complaints = ended(process)
+    assert code in (0, 3), complaints
+    assert "lima waits for approval; its engineer approves with `silograph site approve`." in complaints
+    assert complaints.count("lima waits") == 1
+    assert json.loads(out)["federation"]["attempts"] == 1
+    assert_conforms(fed, tmp_path / "run", text)
+    asked = list(entries(fed.home("lima") / "audit.jsonl"))
+    codes = [entry.get("code") for entry in asked]
+    assert "unapproved" in codes
+    assert [entry["detail"][:6] for entry in asked if entry["what"] == "approved"] == ["study "]
+
+
+@pytest.mark.slow
+def test_an_approval_that_is_taken_back_stops_the_rounds(fed, tmp_path):
+    text = study_text(MANY, name="to be revoked")
+    study = fed.write_study(text)
+    with changed(fed, "lima", approve_all="false"):
+        fed.command("site", "approve", study, "--yes", "--folder", fed.home("lima"))
+        process = fed.start_run(text, tmp_path / "run")
+        until((tmp_path / "run" / "checkpoint" / "request.json").exists)
+        run = run_of(fed, tmp_path / "run")
+        until(lambda: n_rounds(run) > 2)
+        fed.command("site", "approve", study, "--revoke", "--folder", fed.home("lima"))
+        time.sleep(2)
+        stood = n_rounds(run)
+        time.sleep(3)
+        assert n_rounds(run) == stood
+        assert stood < 400
+        assert process.poll() is None
+        fed.command("site", "approve", study, "--yes", "--folder", fed.home("lima"))
+        code, _, complaints = ended(process)
+    assert code == 0, complaints
+    assert_conforms(fed, tmp_path / "run", text)
+
+
+# --- refusals ---------------------------------------------------------------------------------------------------------
+
+
+def refused(fed: RealFederation, out: Path, text: str, site: str, reason: str) -> None:
+    """A run that ends with code 1, names site and reason, and leaves nothing but what `--resume` needs."""
+    study = fed.write_study(text)
+    done = fed.command("federation", "run", study, "--out", out, "--folder", fed.fed, code=1)
+    assert f"{site} {reason}" in done.stderr
+    assert "The run is kept: cure it, and go on." in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    assert [path.name for path in out.iterdir()] == ["checkpoint"]
+    assert [path.name for path in (out / "checkpoint").iterdir()] == ["request.json"]
+
+
+def test_a_method_that_a_site_does_not_allow_is_refused_by_name(fed, tmp_path):
+    with changed(fed, "oslo", methods='["fedavg", "pooled"]'):
+        refused(fed, tmp_path / "run", study_text(EXACT), "oslo", "does not allow this method")
+
+
+@pytest.mark.slow
+def test_other_nodes_are_refused_by_name_and_the_run_goes_on_with_the_right_ones(fed, tmp_path):
+    write_table(fed.home("lima") / "other.csv", 0, nodes=[f"area {k}" for k in range(8)])
+    with changed(fed, "lima", data='"other.csv"'):
+        refused(fed, tmp_path / "run", study_text(EXACT), "lima", "its data do not have the nodes of this study")
+    assert fed.resume(tmp_path / "run")["resumed"] is False  # no round had been written
+    assert_conforms(fed, tmp_path / "run", study_text(EXACT))
+    last = [entry for entry in entries(fed.home("lima") / "audit.jsonl") if entry.get("code") == "nodes"]
+    assert "area 0" in last[-1]["detail"]  # the site's own engineer is told which
+
+
+@pytest.mark.slow
+def test_too_few_samples_are_refused_by_name(fed, tmp_path):
+    with changed(fed, "kyoto", min_samples="41"):
+        reason = "its data have fewer samples than it allows"
+        refused(fed, tmp_path / "run", study_text(EXACT), "kyoto", reason)
+
+
+@pytest.mark.slow
+def test_a_table_that_is_gone_is_refused_by_name_and_its_path_stays_at_the_site(fed, tmp_path):
+    with changed(fed, "kyoto", data='"/nowhere/secret-place.csv"'):
+        refused(fed, tmp_path / "run", study_text(EXACT), "kyoto", "its data cannot be read; the reason is in its own")
+    left = [path for path in (fed.fed / "runs").rglob("*") if path.is_file() and b"secret-place" in path.read_bytes()]
+    assert not left
+    assert "secret-place" not in (fed.fed / "logs" / "server.log").read_text()
+
+
+@pytest.mark.slow
+def test_rounds_beyond_a_sites_limit_are_refused_before_the_first_and_in_the_midst(fed, tmp_path):
+    with changed(fed, "oslo", max_rounds="2"):
+        refused(fed, tmp_path / "first", study_text(ALGORITHM1), "oslo", "has answered as many rounds of this study")
+    text = study_text('method = "exact"\ntol = 1e-9\nalpha = 0.5\nbeta = 0.25', name="rounds in the midst")
+    with changed(fed, "oslo", max_rounds="5"):  # three of them for set-up
+        refused(fed, tmp_path / "midst", text, "oslo", "has answered as many rounds of this study")
+    assert n_rounds(run_of(fed, tmp_path / "midst")) > 0
+    assert fed.resume(tmp_path / "midst")["resumed"] is True
+    assert_conforms(fed, tmp_path / "midst", text)
+
+
+# --- stopped, and gone on ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_a_run_that_is_interrupted_goes_on_with_the_same_bits(fed, tmp_path):
+    text, out = study_text(MANY), tmp_path / "run"
+    process = fed.start_run(text, out)
+    until((out / "checkpoint" / "request.json").exists)
+    run = run_of(fed, out)
+    until(lambda: n_rounds(run) > 3)
+    during = {one["run"]: one for one in fed.status()["runs"]}[run.name]
+    assert during["state"] == "unfinished"
+    assert during["round"] >= 3
+    process.send_signal(signal.SIGINT)
+    code, printed, complaints = ended(process)
+    assert code == 130, complaints
+    assert f"go on with: silograph federation run --resume {out}" in complaints
+    assert printed == ""
+    assert [path.name for path in out.iterdir()] == ["checkpoint"]
+    until(lambda: fed.find("server job") is None and fed.find("site job") is None, 60)  # nobody works on it any more
+    stood = n_rounds(run)
+    assert stood < 400
+    record = fed.resume(out)
+    assert record["resumed"] is True
+    assert_conforms(fed, out, text)
+    again = fed.command("federation", "run", "--resume", out, code=1)
+    assert "no unfinished run" in again.stderr
+    after = {one["run"]: one for one in fed.status()["runs"]}[run.name]
+    assert (after["state"], after["stage"], after["round"]) == ("done", "learn", record["result"]["rounds"])
+
+
+@pytest.mark.slow
+def test_a_study_that_says_stop_names_the_site_that_is_away_and_goes_on_when_it_is_back(fed, tmp_path):
+    text, out = study_text(EXACT, 'on_missing = "stop"\ntimeout = 3'), tmp_path / "run"
+    fed.stop_site("oslo")
+    try:
+        study = fed.write_study(text)
+        done = fed.command("federation", "run", study, "--out", out, "--folder", fed.fed, code=1)
+        assert "oslo was not connected for 3 s. The study says to stop then." in done.stderr
+        assert "oslo is not connected; waiting for it." in done.stderr
+        assert not [site for site in ("kyoto", "lima") if f"{site} was not" in done.stderr]
+        assert [path.name for path in out.iterdir()] == ["checkpoint"]
+        sites = {one["site"]: one for one in fed.status()["sites"]}
+        assert [site for site in SITES if sites[site]["connected"]] == ["kyoto", "lima"]
+    finally:
+        fed.start_site("oslo")
+    fed.wait_connected()
+    fed.resume(out)
+    assert_conforms(fed, out, text)
+
+
+@pytest.mark.slow
+def test_a_study_that_says_continue_is_learned_from_the_sites_that_are_left(fed, tmp_path):
+    text, out = study_text(EXACT, 'on_missing = "continue"\ntimeout = 3'), tmp_path / "run"
+    fed.stop_site("oslo")
+    try:
+        record = fed.run(text, out)
+    finally:
+        fed.start_site("oslo")
+    fed.wait_connected()
+    assert record["federation"]["left_out"] == {"oslo": "was not connected for 3 s"}
+    assert_conforms(fed, out, text, ("kyoto", "lima"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("on_missing", ["wait", "stop", "continue"])
+def test_a_server_that_is_away_is_waited_for_and_asked_for(fed, tmp_path, on_missing):
+    text, out = study_text(EXACT, f'on_missing = "{on_missing}"\ntimeout = 2'), tmp_path / "run"
+    fed.stop_server()
+    try:
+        process = fed.start_run(text, out)
+        time.sleep(25)
+        assert process.poll() is None, ended(process)
+    finally:
+        fed.start_server()
+    code, _, complaints = ended(process)
+    assert code in (0, 3), complaints
+    assert "The server does not answer; waiting for it. Start it: silograph federation start" in complaints
+    assert_conforms(fed, out, text)
+    fed.wait_connected()
+
+
+# --- a hostile site ---------------------------------------------------------------------------------------------------
+
+
+def identity(fed: RealFederation, site: str):
+    startup = fed.home(site) / "kit" / "startup"
+    return read_signer(startup / "client.crt", startup / "client.key")
+
+
+def trust_of(fed: RealFederation) -> Trust:
+    return read_trust(fed.home("kyoto") / "kit" / "startup" / "rootCA.pem")
+
+
+def test_no_site_can_make_another_answer(fed):
+    """With its own key it signs a question; or it hands on a question that the coordinator asked it."""
+    startup = fed.fed / "server" / "startup"
+    server, trust = read_signer(startup / "server.crt", startup / "server.key"), trust_of(fed)
+    question = {"kind": "status"}
+    own = Letter(question, b"", identity(fed, "kyoto")).to("lima")[0]
+    handed_on = Letter(question, b"", server).to("kyoto")[0]
+    right = Letter(question, b"", server).to("lima")[0]
+    desk = open_desk(fed.home("lima"))
+    try:
+        for data in (own, handed_on):
+            reply = opened(desk.reply(data), trust)
+            assert (reply.head["kind"], reply.head["code"], reply.body) == ("refusal", "not-coordinator", b"")
+        assert opened(desk.reply(right), trust).head["kind"] == "answer"
+    finally:
+        desk.close()
+    logged = [entry for entry in entries(fed.home("lima") / "audit.jsonl") if entry.get("code") == "not-coordinator"]
+    assert "'kyoto'" in logged[-2]["detail"]
+    assert "for 'kyoto' was brought here" in logged[-1]["detail"]
+
+
+MOLE = """
+import os, pathlib, sys, threading
+
+def work():
+    import time
+    while "silograph.federation.site.desk" not in sys.modules:
+        time.sleep(0.05)
+    from silograph.federation.envelope import Letter
+    from silograph.federation.nvflare import executor
+    from silograph.federation.nvflare.transport import DATA, TOPIC
+    from nvflare.apis.shareable import Shareable
+    honest, sent = executor.SiteExecutor._reply, []
+
+    def reply(self, topic, request, fl_ctx):
+        if not sent:
+            sent.append(True)
+            own, _ = Letter({"kind": "status"}, b"", self._desk._signer).to("lima")
+            threading.Thread(target=tell, args=(fl_ctx.get_engine(), [own, request[DATA]])).start()
+        return honest(self, topic, request, fl_ctx)
+
+    def tell(engine, letters):
+        told = []
+        for data in letters:
+            message = Shareable()
+            message[DATA] = data
+            with engine.new_context() as context:
+                replies = engine.send_aux_request(
+                    targets=["lima"], topic=TOPIC, request=message, timeout=10.0, fl_ctx=context
+                )
+            told.append(str(bytes(replies.get("lima", {}).get(DATA) or b"")))
+        pathlib.Path(os.environ["MOLE"]).write_text("\\n".join(told))
+
+    executor.SiteExecutor._reply = reply
+
+if "site_job" in sys.orig_argv:
+    threading.Thread(target=work, daemon=True).start()
+"""
+HOST = """
+import json, pathlib, sys
+from silograph.federation.nvflare.hosting import host_site
+host_site(pathlib.Path(sys.argv[1]), environment=json.loads(sys.argv[2]))
+"""
+
+
+@pytest.mark.slow
+def test_no_site_can_make_another_answer_over_the_network_either(fed, tmp_path):
+    """The same from inside a site's process of a job, to the other site's process of that job."""
+    (tmp_path / "sitecustomize.py").write_text(MOLE)
+    environment = {"PYTHONPATH": str(tmp_path), "MOLE": str(tmp_path / "told")}
+    before = len(list(entries(fed.home("lima") / "audit.jsonl")))
+    fed.stop_site("kyoto")
+    arguments = [str(fed.home("kyoto")), json.dumps(environment)]
+    hostile = subprocess.Popen([sys.executable, "-c", HOST, *arguments], stdout=subprocess.DEVNULL)
+    try:
+        fed.wait_connected()
+        fed.run(study_text(MANY), tmp_path / "run")
+        until((tmp_path / "told").exists, 20)
+    finally:
+        hostile.terminate()
+        hostile.wait(60)
+        fed.start_site("kyoto")
+    fed.wait_connected()
+    told = (tmp_path / "told").read_text().splitlines()
+    assert len(told) == 2
+    assert all('"code":"not-coordinator"' in one for one in told), told
+    new = list(entries(fed.home("lima") / "audit.jsonl"))[before:]
+    details = [entry["detail"] for entry in new if entry.get("code") == "not-coordinator"]
+    assert any("asked by 'kyoto'" in detail for detail in details), details
+    assert any("a question for 'kyoto' was brought here" in detail for detail in details), details
+
+
+# --- what people see afterwards ---------------------------------------------------------------------------------------
+
+
+def test_the_status_tells_of_sites_and_runs(fed, conducted):
+    status = fed.status(quick=False)
+    assert status["federation"] == "test"
+    assert status["server"] == {"address": f"localhost:{fed.port}", "answers": True}
+    for site in status["sites"]:
+        assert site["joined"]
+        assert site["connected"]
+        assert time.time() - site["last_seen"] < 60
+        assert site["data"] == "ready"
+        assert site["version"]
+    runs = {run["run"]: run for run in status["runs"]}
+    for run in conducted.values():
+        assert runs[run.name]["state"] == "done"
+        assert runs[run.name]["sites"] == list(SITES)
+
+
+def test_afterwards_every_log_is_unbroken_and_tells_what_left(fed, conducted):
+    for site in SITES:
+        told = fed.command("site", "log", "--verify", "--folder", fed.home(site)).stdout
+        verdict = verify(fed.home(site) / "audit.jsonl")
+        assert f"{verdict.entries} entries, unbroken" in told
+        found = list(entries(fed.home(site) / "audit.jsonl"))
+        rounds = [entry for entry in found if entry["what"] == "answered" and "round" in entry]
+        assert len(rounds) > len(METHODS)
+        assert all(entry["left"] and entry["bytes_sent"] > 0 for entry in rounds)
+        assert not (fed.home(site) / "errors.log").exists()

@@ -1,0 +1,167 @@
+"""The same bits on NVFlare's simulator: its processes and messages, but no kits, no TLS and no supervisor.
+
+The simulator has no folder for each site, so the workspace says where they are (`local/silograph.json`), and keys that
+a kit would bring are made here. One job of it conducts many runs, because a job costs more than a run.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import psutil
+import pytest
+
+pytest.importorskip("nvflare")
+
+from federation.conformance import METHODS, assert_same_result, learned_here
+from federation.consortium import NODES, SITES, Consortium, as_data
+from silograph.federation.coordinator.history import History
+from silograph.federation.coordinator.run_folder import RunFolder
+from silograph.federation.identity import Signer
+from silograph.federation.nvflare.folders import POINTER
+from silograph.federation.nvflare.jobs import write_job
+from silograph.federation.nvflare.policy import SERVER_CLASSES, SITE_CLASSES
+from silograph.federation.site.audit import verify
+from silograph.study_file import pairs_of
+
+PATIENCE = 600.0
+SIMULATE = """
+import sys
+from nvflare.private.fed.app.simulator.simulator_runner import SimulatorRunner
+job, workspace, sites = sys.argv[1:]
+sys.exit(SimulatorRunner(job, workspace, clients=sites, threads=sites.count(",") + 1, max_clients=100).run())
+"""
+
+
+def give_identities(consortium: Consortium) -> None:
+    """Write keys and certificates to where kits have them."""
+    homes = {site: consortium.folder / site / "kit" for site in consortium.sites}
+    for site, home in homes.items():
+        _write_identity(home / "startup", "client", consortium.signers[site], consortium.authority.root)
+    startup = consortium.folder / "server" / "startup"
+    _write_identity(startup, "server", consortium.server, consortium.authority.root)
+
+
+def _write_identity(startup: Path, name: str, signer: Signer, root: bytes) -> None:
+    startup.mkdir(parents=True)
+    certificate, key = as_data(signer)
+    for file, data in ((f"{name}.crt", certificate), (f"{name}.key", key), ("rootCA.pem", root)):
+        (startup / file).write_bytes(data)
+
+
+def make_workspace(folder: Path, consortium: Consortium) -> Path:
+    """A simulator's workspace that allows our two classes only, and knows where everybody's folder is."""
+    (folder / "local").mkdir(parents=True)
+    allowed = {"class_list_enforcement_mode": "enforce", "class_allow_list": [*SERVER_CLASSES, *SITE_CLASSES]}
+    (folder / "local" / "resources.json").write_text(json.dumps({"format_version": 2, **allowed}))
+    homes = {"server": consortium.folder} | {site: consortium.folder / site for site in consortium.sites}
+    (folder / "local" / POINTER).write_text(json.dumps({name: str(home) for name, home in homes.items()}))
+    return folder
+
+
+def simulate(consortium: Consortium, runs: Sequence[RunFolder], folder: Path) -> int:
+    """Conduct the runs in one job of the simulator; the most bytes that its processes had together."""
+    give_identities(consortium)
+    workspace = make_workspace(folder / "workspace", consortium)
+    job = write_job(folder / "job", name="silograph", runs=[run.name for run in runs], sites=consortium.sites)
+    arguments = [str(job), str(workspace), ",".join(consortium.sites)]
+    with (folder / "simulator.log").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-c", SIMULATE, *arguments], cwd=folder, stdout=log, stderr=log, start_new_session=True
+        )
+        try:
+            most = watch(process)
+        finally:
+            end_group(process)
+    assert process.returncode == 0, (folder / "simulator.log").read_text()[-3000:]
+    return most
+
+
+def watch(process: subprocess.Popen[bytes]) -> int:
+    """Wait for a process; the most bytes that it and its children had together, memory they share counted once."""
+    end, most = time.monotonic() + PATIENCE, 0
+    while process.poll() is None:
+        assert time.monotonic() < end, "waited in vain"
+        most = max(most, memory(process.pid))
+        time.sleep(0.5)
+    return most
+
+
+def memory(pid: int) -> int:
+    total = 0
+    try:
+        for one in [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]:
+            total += one.memory_full_info().pss
+    except (psutil.Error, AttributeError):  # ended meanwhile; or not on Linux
+        return 0
+    return total
+
+
+def end_group(process: subprocess.Popen[bytes]) -> None:
+    """End all that may be left: the sites' processes are in the group of the simulator."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def assert_conforms(consortium: Consortium, run: RunFolder) -> None:
+    outcome = run.outcome()
+    assert outcome is not None
+    assert outcome.ended == "done", outcome
+    study, tables = run.study(), {site: consortium.table(site) for site in run.sites}
+    pairs, learned = pairs_of(study, run.nodes), learned_here(study, run.nodes, tables)
+    assert_same_result(run.folder / "results", learned, run.nodes, run.sites, pairs=pairs, shared=study.share_graphs)
+
+
+@pytest.fixture(scope="module")
+def simulated(tmp_path_factory) -> tuple[Consortium, dict[str, RunFolder]]:
+    """Every method, conducted by one job."""
+    folder = tmp_path_factory.mktemp("simulated")
+    consortium = Consortium(folder / "consortium", sites=SITES)
+    runs = {method: consortium.run(method) for method in METHODS}
+    simulate(consortium, list(runs.values()), folder)
+    return consortium, runs
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.replace('"', "").replace("\n", ", "))
+def test_every_method_gives_the_same_bits_on_the_simulator(simulated, method):
+    consortium, runs = simulated
+    assert_conforms(consortium, runs[method])
+
+
+def test_the_simulated_sites_keep_their_logs_and_their_graphs(simulated):
+    consortium, runs = simulated
+    for site in SITES:
+        verdict = verify(consortium.folder / site / "audit.jsonl")
+        assert verdict.problem is None
+        assert verdict.entries > len(METHODS)
+        kept = {path.name for path in (consortium.folder / site / "results").iterdir()}
+        assert kept == {run.run_id for run in runs.values()}
+
+
+@pytest.mark.slow
+def test_twenty_sites_complete_fifty_rounds(tmp_path, capsys):
+    sites = [f"site-{number:02d}" for number in range(20)]
+    consortium = Consortium(tmp_path / "consortium", sites=sites)
+    run = consortium.run('method = "algorithm1"\nrounds = 50\nalpha = 0.5\nbeta = 0.25')
+    began = time.monotonic()
+    most = simulate(consortium, [run], tmp_path)
+    seconds = time.monotonic() - began
+    assert_conforms(consortium, run)
+    with History.open_read(run.history) as history:
+        rounds = [one for one in history.rounds() if one.stage == "learn"]
+        troubles = [event for event in history.events() if event.kind not in ("started", "finished")]
+    assert [one.round for one in rounds] == list(range(1, 51))
+    assert not troubles
+    with capsys.disabled():
+        each = sum(one.seconds for one in rounds) / len(rounds)
+        print(
+            f"\n20 simulated sites, 50 rounds, {len(NODES)} nodes: {seconds:.0f} s, {each * 1000:.0f} ms a round, "
+            f"at most {most / 1e9:.2f} GB in all processes"
+        )

@@ -1,0 +1,158 @@
+"""One engine equals another: the same study on the same tables ends in the same bits, however bytes travel."""
+
+import threading
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from federation.conformance import ALGORITHM1, DITTO, EXACT, METHODS, assert_same_result, digests, learned_here
+from federation.consortium import NODES, SITES, Consortium, Loopback, write_table
+from silograph.federation.coordinator.run_folder import RunFolder
+from silograph.signals import text
+from silograph.study_file import pairs_of
+
+# How an engine brings a run to its end, and where the results are then
+ENGINES: dict[str, Callable[[Consortium, RunFolder], Path]] = {"loopback": Consortium.finished}
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request) -> Callable[[Consortium, RunFolder], Path]:
+    return ENGINES[request.param]
+
+
+def assert_conforms(consortium: Consortium, run: RunFolder, results: Path) -> None:
+    study, tables = run.study(), {site: consortium.table(site) for site in run.sites}
+    learned = learned_here(study, run.nodes, tables)
+    pairs = pairs_of(study, run.nodes)
+    assert_same_result(results, learned, run.nodes, run.sites, pairs=pairs, shared=study.share_graphs)
+
+
+def name_of(method: str) -> str:
+    return method.replace("method = ", "").replace('"', "").strip().replace("\n", ", ")
+
+
+@pytest.mark.parametrize("method", METHODS, ids=name_of)
+def test_every_method_gives_the_same_bits_as_in_one_process(tmp_path, engine, method):
+    consortium = Consortium(tmp_path)
+    run = consortium.run(method)
+    assert_conforms(consortium, run, engine(consortium, run))
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        pytest.param(EXACT, id="exact"),
+        pytest.param(ALGORITHM1, id="algorithm1", marks=pytest.mark.slow),
+        pytest.param(DITTO, id="ditto", marks=pytest.mark.slow),
+    ],
+)
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"report": "false"},
+        {"share_graphs": "false"},
+        {"report": "false", "share_graphs": "false"},
+        {"standardize": "true"},
+        {"forbid": '[["node 0", "node 1"], ["node 2", "node 7"]]'},
+        {
+            "allow": str([[f"node {i}", f"node {j}"] for i in range(8) for j in range(i) if (i + j) % 3]).replace(
+                "'", '"'
+            )
+        },
+    ],
+    ids=" ".join,
+)
+def test_what_a_study_says_beside_its_method_changes_no_bit_either(tmp_path, engine, method, told):
+    consortium = Consortium(tmp_path)
+    learn = "".join(f"\n{key} = {told[key]}" for key in told if key == "report")
+    run = consortium.run(method + learn, **{key: value for key, value in told.items() if key != "report"})
+    assert_conforms(consortium, run, engine(consortium, run))
+
+
+def test_a_site_that_tells_nothing_of_itself_changes_nothing_for_the_others(tmp_path, engine):
+    open_, closed = Consortium(tmp_path / "open"), Consortium(tmp_path / "closed", sites=SITES[:2])
+    closed.sites = SITES
+    closed.signers["oslo"] = closed.authority.signer("oslo")
+    closed.make_site("oslo", 2, report=False, share_graph=False)
+    known, silent = (digests(engine(one, one.run(EXACT))) for one in (open_, closed))
+    same = [name for name in known if not name.startswith("silos/oslo") and name != "run.json"]
+    assert {name: silent[name] for name in same} == {name: known[name] for name in same}
+    assert not [name for name in silent if "oslo" in name and name != "run.json"]
+
+
+@pytest.mark.parametrize("standardize", ["false", "true"])
+def test_a_site_may_have_its_columns_in_any_order(tmp_path, engine, rng, standardize):
+    straight, shuffled = Consortium(tmp_path / "straight"), Consortium(tmp_path / "shuffled")
+    for seed, site in list(enumerate(SITES))[1:]:
+        write_table(shuffled.table(site), seed, order=rng.permutation(len(NODES)).tolist())
+    runs = [one.run(EXACT, standardize=standardize) for one in (straight, shuffled)]
+    results = [engine(one, run) for one, run in zip((straight, shuffled), runs, strict=True)]
+    assert digests(results[0]) == digests(results[1])
+    assert_conforms(shuffled, runs[1], results[1])
+
+
+def test_a_table_may_hold_more_than_the_nodes(tmp_path):
+    plain, rich = Consortium(tmp_path / "plain"), Consortium(tmp_path / "rich", drop=("subject", "age"))
+    for seed, site in enumerate(SITES):
+        signals = write_table(rich.table(site), seed)
+        frame = pd.DataFrame(signals, columns=list(NODES))
+        frame.insert(0, "subject", [f"s{k}" for k in range(len(frame))])
+        frame.insert(4, "age", np.arange(len(frame)) % 7)
+        frame.to_csv(rich.table(site), index=False, float_format=lambda value: repr(float(value)))
+    assert digests(plain.finished(plain.run(EXACT))) == digests(rich.finished(rich.run(EXACT)))
+
+
+def test_two_runs_of_a_study_end_in_the_same_bits(tmp_path):
+    consortium = Consortium(tmp_path)
+    assert digests(consortium.finished(consortium.run(EXACT))) == digests(consortium.finished(consortium.run(EXACT)))
+
+
+def test_a_finished_run_that_is_conducted_again_ends_the_same(tmp_path):
+    consortium = Consortium(tmp_path)
+    run = consortium.run(EXACT)
+    first = digests(consortium.finished(run))
+    transport = Loopback(consortium.desks())
+    assert digests(consortium.finished(run, transport)) == first
+    assert len(transport.asked) == 2 * len(SITES)  # hello and finish: no round is asked again
+
+
+def test_each_site_finds_the_same_graphs_at_home(tmp_path):
+    consortium = Consortium(tmp_path)
+    run = consortium.run(EXACT, share_graphs="false")
+    results = consortium.finished(run)
+    learned = learned_here(run.study(), NODES, {site: consortium.table(site) for site in SITES})
+    for site in SITES:
+        home = consortium.folder / site / "results" / run.run_id
+        assert (home / "consensus" / "graph.npz").read_bytes() == (results / "consensus" / "graph.npz").read_bytes()
+        with np.load(home / "own" / "graph.npz") as own:
+            assert own["weights"].tobytes() == learned.graphs[site][learned.graphs[site] > 0].tobytes()
+
+
+def test_reading_tables_in_threads_leaves_the_warnings_of_the_process_as_they_were():
+    """Python's `catch_warnings` is one for all threads: who enters first may leave last, and put back the other's."""
+    first_is_in, second_is_in, never = threading.Event(), threading.Event(), threading.Event()
+
+    class Reader:
+        def __init__(self, entered: threading.Event, wait_for: threading.Event) -> None:
+            self.entered, self.wait_for = entered, wait_for
+
+        def __next__(self):
+            self.entered.set()
+            self.wait_for.wait(0.2)
+            raise StopIteration
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        before = list(warnings.filters)
+        readers = (Reader(first_is_in, second_is_in), Reader(second_is_in, never))
+        threads = [threading.Thread(target=text._next_values, args=(reader, None)) for reader in readers]
+        for thread in threads:
+            thread.start()
+            first_is_in.wait(5)
+        for thread in threads:
+            thread.join()
+        assert list(warnings.filters) == before

@@ -1,0 +1,558 @@
+"""`silograph federation` and `silograph site`, as far as no server needs to run: founding, joining, approving, logs."""
+
+import json
+import re
+import shlex
+import shutil
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from typer.testing import CliRunner
+
+pytest.importorskip("nvflare")
+
+from federation.consortium import write_table
+from federation.nvflare.federation import free_port
+from silograph.cli import app
+from silograph.federation.invitation import Invitation, read_invitation, write_invitation
+from silograph.federation.nvflare.kits import make_request
+from silograph.federation.site.approvals import Approvals, sha_of
+from silograph.federation.site.audit import AuditLog, entries
+from silograph.federation.site.settings import read_site
+from silograph.study_file import read_study
+
+NODES = tuple(f"region {k}" for k in range(8))
+STUDY = 'name = "brains"\nnodes = "nodes.txt"\n[learn]\nmethod = "exact"\nrounds = 6\nalpha = 0.5\nbeta = 0.25\n'
+COMMANDS = {
+    "federation": ["new", "approve", "start", "status", "run", "demo"],
+    "site": ["request", "join", "start", "approve", "log"],
+}
+
+
+def silograph(*arguments: str | Path, code: int = 0, says: str = "", answer: str | None = None):
+    """Run a command in this process; it must end with this code and say this, on whichever stream."""
+    result = CliRunner().invoke(app, [str(one) for one in arguments], input=answer)
+    said = " ".join(result.output.split())
+    assert result.exit_code == code, f"{result.exit_code}: {result.output} {result.exception!r}"
+    assert says in said, result.output
+    assert "Traceback" not in result.output
+    return result
+
+
+def everything_in(folder: Path) -> dict[str, bytes]:
+    """All files, to see that nothing was written."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+class Made(NamedTuple):
+    """What is made once: kits take seconds."""
+
+    root: Path
+    said: str  # by `federation new`
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> Made:
+    """A federation by the command; oslo has asked and is signed, lima has asked, kyoto has not.
+
+    In `elsewhere`, an oslo has asked to join another federation.
+    """
+    root = tmp_path_factory.mktemp("made")
+    (root / "regions.txt").write_text("\n".join(NODES) + "\n")
+    address = {"server": "localhost", "port": free_port()}  # where nobody listens
+    foreign = Invitation(name="foreign", sites=("oslo", "lima"), fingerprint="0" * 64, **address)
+    with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor() as pool:
+        patch.chdir(root)
+        asked = pool.submit(make_request, root / "elsewhere", foreign, "oslo")
+        options = ["--server", "localhost", "--sites", "oslo", "lima", "kyoto", "--nodes", "regions.txt"]
+        said = silograph("federation", "new", "brain-study", *options, "--port", str(address["port"])).output
+        for site in ("oslo", "lima"):
+            silograph("site", "request", "brain-study/brain-study.invite", "--site", site)
+        silograph("federation", "approve", "oslo/oslo.request.zip")
+        asked.result()
+    for seed, site in enumerate(("oslo", "lima")):
+        write_table(root / f"{site}.csv", seed, nodes=NODES)
+    return Made(root, said)
+
+
+@pytest.fixture
+def here(made, tmp_path, monkeypatch) -> Path:
+    """A copy of all of it as the working folder, for one test to change."""
+    shutil.copytree(made.root, tmp_path / "here")
+    monkeypatch.chdir(tmp_path / "here")
+    return tmp_path / "here"
+
+
+@pytest.fixture
+def site(here) -> Path:
+    """The folder of a site that has joined, as far as commands without a server see it."""
+    home = here / "oslo"
+    text = f'name = "oslo"\nfederation = "brain-study"\nserver = "localhost"\ndata = "{here}/oslo.csv"\n'
+    (home / "site.toml").write_text(text)
+    return home
+
+
+@pytest.mark.parametrize("words", [[group, name] for group, names in COMMANDS.items() for name in names], ids=" ".join)
+def test_every_command_explains_itself(words):
+    said = silograph(*words, "--help", says="Usage:").output
+    assert len(said.splitlines()) > 8
+
+
+def test_no_command_is_without_a_test_of_its_help():
+    for group, names in COMMANDS.items():
+        said = silograph(group, "--help").output
+        assert set(re.findall(r"^[│|] (\w+) ", said, flags=re.MULTILINE)) == set(names)
+
+
+# --- founding ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_new_federation_has_all_it_takes_and_says_what_to_do(made):
+    folder = made.root / "brain-study"
+    invitation = read_invitation(folder / "brain-study.invite")
+    assert (invitation.sites, invitation.nodes) == (("oslo", "lima", "kyoto"), NODES)
+    assert invitation.server == "localhost"
+    assert f"Sites must reach localhost, port {invitation.port}" in made.said
+    assert invitation.shown_fingerprint() in made.said
+    for words in ("Founded brain-study in brain-study/", "brain-study/brain-study.invite", "federation approve"):
+        assert words in made.said
+    study, nodes = read_study(folder / "study.toml")  # the template can be run as it is
+    assert (study.name, nodes) == ("brain-study", NODES)
+    assert set(study.sites or invitation.sites) == set(invitation.sites)
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "brain-study.invite", "ca", "federation.json", "lead", "logs", "nodes.txt", "server", "sites", "storage",
+        "study.toml",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["new-one", "--sites", "oslo"], 2, "at least two sites, got 1"),
+        (["new-one", "--sites", "Oslo", "lima"], 2, "'Oslo'"),
+        (["new-one", "--sites", "oslo", "li/ma"], 2, "'li/ma'"),
+        (["new-one", "--sites", "oslo", ".."], 2, "'..'"),
+        (["new-one", "--sites", "oslo", "lima", "oslo"], None, "'oslo' is named twice"),
+        (["new-one", "--sites", "oslo", "server"], None, "cannot be called 'server'"),
+        (["new one", "--sites", "oslo", "lima"], None, "'new one'"),
+        (["../new-one", "--sites", "oslo", "lima"], None, "'../new-one'"),
+        (["new-one", "--sites", "oslo", "lima", "--port", "0"], None, "port must be between 1 and 65535"),
+        (["new-one", "--sites", "oslo", "lima", "--server", "10.0.0.1"], None, "A bare IP address"),
+        (["new-one", "--sites", "oslo", "lima", "--nodes", "nowhere.txt"], 2, "nowhere.txt"),
+        (["new-one", "--sites", "oslo", "lima", "--nodes", "empty.txt"], 2, "empty.txt"),
+        (["new-one", "--sites", "oslo", "lima", "--nodes", "twice.csv"], 2, "twice.csv, column 3"),
+        (["new-one"], 2, "Missing option '--sites'"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_cannot_be_founded_is_refused_and_leaves_nothing(tmp_path, monkeypatch, arguments, code, says):
+    (tmp_path / "inside").mkdir()
+    monkeypatch.chdir(tmp_path / "inside")
+    Path("empty.txt").write_text("# nothing\n")
+    Path("twice.csv").write_text("a,b,a\n1,2,3\n")
+    before = everything_in(tmp_path)
+    server = [] if "--server" in arguments else ["--server", "localhost"]
+    result = CliRunner().invoke(app, ["federation", "new", *arguments, *server])
+    assert result.exit_code == code or (code is None and result.exit_code in (1, 2)), result.output
+    assert says in " ".join(result.output.replace("│", " ").split()), result.output
+    assert everything_in(tmp_path) == before
+    assert [path.name for path in tmp_path.iterdir()] == ["inside"]
+
+
+def test_a_folder_with_something_in_it_is_left_alone(here):
+    before = everything_in(here)
+    options = ["--server", "localhost", "--sites", "oslo", "lima"]
+    silograph("federation", "new", "brain-study", *options, code=1, says="brain-study: exists already")
+    silograph("federation", "new", "other", *options, "--folder", "oslo", code=1, says="oslo: exists already")
+    assert everything_in(here) == before
+
+
+def test_a_federation_without_nodes_asks_for_them_before_a_study_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    options = ["--server", "localhost", "--sites", "oslo,lima", "--port", "9000"]
+    said = silograph("federation", "new", "bare", *options, "--folder", "there").output
+    assert "Write the names of your nodes into there/nodes.txt" in said
+    assert read_invitation(Path("there/bare.invite")).nodes is None
+    study = ["federation", "run", "there/study.toml", "--out", "run"]
+    silograph(*study, code=2, says="there/nodes.txt: expected names, 2 at least, got 0")
+    assert not Path("run").exists()
+    Path("there/nodes.txt").write_text("\n".join(NODES))
+    silograph(*study, code=1, says="oslo, lima: not approved yet. Approve each request")
+    assert not Path("run").exists()
+
+
+# --- asking, signing, joining -----------------------------------------------------------------------------------------
+
+
+def test_a_request_says_what_to_compare_and_what_to_send(here):
+    said = silograph("site", "request", "brain-study/brain-study.invite", "--site", "kyoto").output
+    assert read_invitation(here / "brain-study/brain-study.invite").shown_fingerprint() in said
+    assert "Send to the coordinator: kyoto/kyoto.request.zip" in said
+    assert "silograph site join kyoto.signed.zip --data YOUR-TABLE.csv" in said
+    with zipfile.ZipFile("kyoto/kyoto.request.zip") as archive:
+        assert not [name for name in archive.namelist() if name.endswith(".key")]
+    again = ["site", "request", "brain-study/brain-study.invite", "--site", "kyoto"]
+    silograph(*again, code=1, says="has a key already")
+
+
+@pytest.mark.parametrize(
+    ("invitation", "name", "says"),
+    [
+        ("brain-study/brain-study.invite", "quito", "has no site 'quito'. Its sites are oslo, lima, kyoto"),
+        ("nowhere.invite", "kyoto", "nowhere.invite: cannot be read"),
+        ("oslo.csv", "kyoto", "oslo.csv: is damaged or no invitation"),
+    ],
+)
+def test_a_request_without_a_right_invitation_is_refused(here, invitation, name, says):
+    before = everything_in(here)
+    silograph("site", "request", invitation, "--site", name, code=1, says=says)
+    assert everything_in(here) == before
+    assert not (here / name).exists()
+
+
+def test_a_signed_request_says_what_to_send_back(here):
+    said = silograph("federation", "approve", "lima/lima.request.zip").output
+    assert "Send to lima: lima.signed.zip" in said
+    assert "silograph site join lima.signed.zip --data THEIR-TABLE.csv" in said
+    assert Path("lima.signed.zip").is_file()
+    assert Path("brain-study/sites/lima.crt").is_file()
+
+
+@pytest.mark.parametrize(
+    ("request_zip", "says"),
+    [
+        ("elsewhere/oslo.request.zip", "asks to join 'foreign', this federation is 'brain-study'"),
+        ("nowhere.request.zip", "nowhere.request.zip: cannot be read, or is no site's request"),
+        ("oslo.csv", "oslo.csv: cannot be read, or is no site's request"),
+        ("cut.request.zip", "cut.request.zip: cannot be read, or is no site's request"),
+        ("oslo.signed.zip", "oslo.signed.zip: cannot be read, or is no site's request"),
+        ("altered.request.zip", "asks for the rights of a 'server'"),
+        ("stranger.request.zip", "the site 'quito' is not of this federation"),
+        ("nonsense.request.zip", "is no site's request"),
+    ],
+)
+def test_a_request_that_does_not_fit_is_not_signed(here, request_zip, says):
+    whole = Path("lima/lima.request.zip")
+    Path("cut.request.zip").write_bytes(whole.read_bytes()[:-200])
+    rewrite(whole, Path("altered.request.zip"), lambda about: about | {"kind": "server"})
+    rewrite(whole, Path("stranger.request.zip"), lambda about: about | {"name": "quito"})
+    rewrite(whole, Path("nonsense.request.zip"), lambda about: [1])
+    before = everything_in(here)
+    options = ["--folder", "brain-study", "--out", "lima.signed.zip"]
+    silograph("federation", "approve", request_zip, *options, code=1, says=says)
+    assert everything_in(here) == before
+
+
+def test_a_request_whose_key_was_exchanged_on_the_way_is_not_signed(here):
+    """Its metadata are those of lima; the signing request is one that oslo made."""
+    with zipfile.ZipFile("oslo/oslo.request.zip") as archive:
+        other = archive.read("oslo.csr")
+    rewrite(Path("lima/lima.request.zip"), Path("lima.request.zip"), lambda about: about, {"lima.csr": other})
+    before = everything_in(here)
+    silograph("federation", "approve", "lima.request.zip", "--folder", "brain-study", code=1)
+    assert everything_in(here) == before
+
+
+def rewrite(source: Path, target: Path, change, replaced: dict[str, bytes] | None = None) -> None:
+    """The same archive with other metadata, or other members."""
+    with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, "w") as new:
+        for name in old.namelist():
+            data = (replaced or {}).get(name, old.read(name))
+            new.writestr(name, json.dumps(change(json.loads(data))) if name == "request.json" else data)
+
+
+def test_another_key_for_a_site_is_signed_only_by_force(here):
+    shutil.rmtree("oslo")
+    silograph("site", "request", "brain-study/brain-study.invite", "--site", "oslo")
+    before = everything_in(here)
+    approve = ["federation", "approve", "oslo/oslo.request.zip"]
+    silograph(*approve, code=1, says="'oslo' was signed before, for another key")
+    assert everything_in(here) == before
+    silograph(*approve, "--force", says="Send to oslo")
+    assert Path("oslo.signed.zip").read_bytes() != before["oslo.signed.zip"]
+
+
+def test_joining_installs_the_kit_and_says_what_leaves(here):
+    options = ["--keep-graph", "--min-samples", "30", "--max-rounds", "77"]
+    said = silograph("site", "join", "oslo.signed.zip", "--data", "oslo.csv", *options).output
+    assert "oslo.csv: 40 samples of 8 nodes (just the federation's nodes)." in said
+    assert "Joined brain-study as oslo" in said
+    assert "your own graph, at the end, if the study asks for it: no" in said
+    assert "your number of samples and edges, and your contribution: yes" in said
+    assert "What does not leave" in said
+    settings = read_site(here / "oslo")
+    assert (settings.min_samples, settings.max_rounds, settings.share_graph) == (30, 77, False)
+    assert (settings.report, settings.approve_all) == (True, False)
+    assert settings.data_in(here / "oslo") == here / "oslo.csv"
+    assert (here / "oslo" / "kit" / "startup" / "client.crt").is_file()
+    assert tuple((here / "oslo" / "nodes.txt").read_text().splitlines()) == NODES
+    again = ["site", "join", "oslo.signed.zip", "--data", "oslo.csv"]
+    silograph(*again, code=1, says="this site has joined already")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["oslo.signed.zip", "--data", "nowhere.csv"], 1, "nowhere.csv"),
+        (["oslo.signed.zip", "--data", "other.csv"], 1, "'area 0'"),
+        (["oslo.signed.zip", "--data", "few.csv"], 1, "few.csv: has 19 samples, fewer than this site's own minimum"),
+        (["oslo.signed.zip", "--data", "words.csv"], 1, "words.csv"),
+        (["oslo.signed.zip", "--data", "oslo.csv", "--drop", "age"], 1, "age"),
+        (["oslo.signed.zip", "--data", "oslo.csv", "--min-samples", "-1"], 2, "min_samples"),
+        (
+            ["nowhere.signed.zip", "--data", "oslo.csv", "--folder", "oslo"],
+            1,
+            "nowhere.signed.zip: cannot be read, or is no signed request",
+        ),
+        (
+            ["oslo.csv", "--data", "oslo.csv", "--folder", "oslo"],
+            1,
+            "oslo.csv: cannot be read, or is no signed request",
+        ),
+        (["oslo.signed.zip", "--data", "oslo.csv", "--folder", "lima"], 1, "is signed for the site 'oslo'"),
+        (["foreign.signed.zip", "--data", "oslo.csv", "--folder", "oslo"], 1, "is of the federation 'foreign'"),
+        (["oslo.signed.zip", "--data", "oslo.csv", "--folder", "nowhere"], 2, "nowhere: is no site's folder"),
+        (["quito.signed.zip", "--data", "oslo.csv"], 2, "Found several sites' folders here"),
+        (["oslo.signed.zip"], 2, "Missing option '--data'"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_who_cannot_join_is_told_why_and_nothing_is_written(here, arguments, code, says):
+    write_table(here / "other.csv", 0, nodes=[f"area {k}" for k in range(8)])
+    write_table(here / "few.csv", 0, nodes=NODES, n_samples=19)
+    text = (here / "oslo.csv").read_text().splitlines()
+    (here / "words.csv").write_text("\n".join([*text[:20], "n/a" + text[20][text[20].index(",") :], *text[21:]]))
+    with zipfile.ZipFile("foreign.signed.zip", "w") as archive:
+        about = {"name": "oslo", "project": "foreign", "ca_info": {"rootCA_fingerprint": "SHA256:" + "0" * 64}}
+        archive.writestr("signed.json", json.dumps(about))
+    before = everything_in(here)
+    result = silograph("site", "join", *arguments, code=code)
+    assert says in " ".join(result.output.replace("│", " ").split())
+    assert everything_in(here) == before
+    assert not (here / "oslo" / "kit").exists()
+
+
+def test_a_site_whose_invitation_names_another_root_does_not_join(here):
+    """As if somebody between had posed as the coordinator."""
+    invitation = here / "oslo" / "federation.invite"
+    write_invitation(invitation, replace(read_invitation(invitation), fingerprint="ab" * 32))
+    before = everything_in(here)
+    join = ["site", "join", "oslo.signed.zip", "--data", "oslo.csv"]
+    silograph(*join, code=1, says="signed below another root certificate than the invitation's")
+    assert everything_in(here) == before
+
+
+def test_joining_works_inside_the_sites_own_folder(here, monkeypatch):
+    monkeypatch.chdir(here / "oslo")
+    silograph("site", "join", "../oslo.signed.zip", "--data", "../oslo.csv", says="Joined brain-study as oslo")
+
+
+# --- starting ---------------------------------------------------------------------------------------------------------
+
+
+def test_who_has_not_joined_cannot_start(here):
+    silograph("site", "start", "--folder", "lima", code=2, says="lima/site.toml: cannot be read")
+
+
+@pytest.mark.parametrize(("group", "folder"), [("federation", "brain-study"), ("site", "oslo")])
+def test_the_systemd_unit_starts_by_a_command_that_exists(site, group, folder):
+    unit = silograph(group, "start", "--systemd", "--folder", folder).output
+    command = re.search(r"^ExecStart=(.*)$", unit, flags=re.MULTILINE)
+    assert command is not None
+    python, *words = shlex.split(command[1])
+    assert Path(python).exists()
+    assert words[:4] == ["-m", "silograph", group, "start"]
+    silograph(*words[2:], "--systemd", says="[Service]")
+
+
+# --- approving a study ------------------------------------------------------------------------------------------------
+
+
+def test_a_study_is_approved_listed_and_revoked(site):
+    Path("study.toml").write_text(STUDY)
+    approve = ["site", "approve", "--folder", "oslo"]
+    silograph(*approve, says="No study waits for approval, and none is approved.")
+    said = silograph(*approve, "study.toml", answer="n\n", says="Not approved.").output
+    sha = re.search(r"SHA-256 ([0-9a-f]{64})", said)
+    assert sha is not None
+    assert not Approvals(site).is_approved(sha[1])
+    silograph(*approve, "study.toml", answer="y\n", says="Approved.")
+    assert Approvals(site).is_approved(sha[1])
+    listed = silograph(*approve).output
+    assert listed.startswith(f"approved  {sha[1]}  'brains' by ")
+    assert "0 rounds answered" in listed
+    silograph(*approve, sha[1][:8], "--revoke", says=f"Revoked {sha[1]}.")
+    assert not Approvals(site).is_approved(sha[1])
+    silograph(*approve, "study.toml", "--revoke", code=2, says="there is nothing to revoke")
+    assert [entry["what"] for entry in entries(site / "audit.jsonl")] == ["approved", "revoked"]
+    silograph("site", "log", "--verify", "--folder", "oslo", says="2 entries, unbroken.")
+
+
+def test_a_study_that_waits_is_approved_by_the_first_digits_of_its_hash(site):
+    study = sha_of(STUDY.encode())
+    Approvals(site).note_pending(study, STUDY, asked_by="coord.example.org")
+    listed = silograph("site", "approve", "--folder", "oslo").output
+    assert f"waits     {study}  asked by 'coord.example.org'" in listed
+    path = re.search(r"read it: (\S+)", listed)
+    assert path is not None
+    assert Path(path[1]).read_text() == STUDY
+    silograph("site", "approve", study[:12], "--yes", "--folder", "oslo", says="Approved.")
+    assert "approved " in silograph("site", "approve", "--folder", "oslo").output
+    silograph("site", "approve", study[:12], "--yes", "--folder", "oslo", code=2, says="is approved already")
+
+
+@pytest.mark.parametrize(
+    ("study", "says"),
+    [
+        ("abc", "expected 8 to 64 of the digits"),
+        ("nowhere.toml", "nowhere.toml"),
+        ("0123456789abcdef", "no approved or pending study begins so"),
+        ("bad.toml", "bad.toml"),
+    ],
+)
+def test_what_is_no_study_is_not_approved(site, study, says):
+    Path("bad.toml").write_text("name = 3\n")
+    silograph("site", "approve", study, "--yes", "--folder", "oslo", code=2, says=says)
+    assert not (site / "approvals.json").exists()
+    assert not (site / "audit.jsonl").exists()
+
+
+# --- the log ----------------------------------------------------------------------------------------------------------
+
+
+def fill_log(site: Path, n: int = 5) -> Path:
+    log = AuditLog(site / "audit.jsonl")
+    for number in range(n):
+        entry = {"what": "answered", "from": "coord.example.org", "kind": "round", "round": number}
+        log.append(entry | {"left": "d (28), f (1)", "bytes_sent": 1234})
+    return site / "audit.jsonl"
+
+
+def test_the_log_is_shown_as_a_table_and_as_json(site):
+    path = fill_log(site)
+    table = silograph("site", "log", "--folder", "oslo").output
+    assert table.count("d (28), f (1)") == 5
+    assert "1234" in table
+    lines = silograph("site", "log", "--json", "--last", "2", "--folder", "oslo").output.splitlines()
+    assert [json.loads(line) for line in lines] == list(entries(path, last=2))
+    assert len(silograph("site", "log", "--json", "--last", "0", "--folder", "oslo").output.splitlines()) == 5
+    silograph("site", "log", "--verify", "--folder", "oslo", says="5 entries, unbroken.")
+
+
+def test_a_site_that_was_never_asked_has_an_empty_log(site):
+    silograph("site", "log", "--folder", "oslo")
+    assert silograph("site", "log", "--json", "--folder", "oslo").output == ""
+    silograph("site", "log", "--verify", "--folder", "oslo", says="0 entries, unbroken.")
+
+
+@pytest.mark.parametrize(
+    "alter",
+    [
+        lambda lines: [lines[0], lines[1].replace(b"1234", b"1235"), *lines[2:]],
+        lambda lines: [lines[0], *lines[2:]],
+        lambda lines: [lines[1], lines[0], *lines[2:]],
+        lambda lines: [*lines[:2], lines[1], *lines[2:]],
+        lambda lines: lines[:-2],
+        lambda lines: lines[1:],
+        lambda lines: [],
+    ],
+    ids=["altered", "removed", "exchanged", "doubled", "cut at the end", "cut at the beginning", "emptied"],
+)
+def test_a_log_that_was_altered_is_found_out(site, alter):
+    path = fill_log(site)
+    path.write_bytes(b"".join(alter(path.read_bytes().splitlines(keepends=True))))
+    said = silograph("site", "log", "--verify", "--folder", "oslo", code=1).output
+    assert "audit.jsonl" in said
+    assert "unbroken" not in said
+
+
+# --- which folder is meant --------------------------------------------------------------------------------------------
+
+
+def test_the_folder_is_the_one_named_or_this_one_or_the_only_one_below(site, monkeypatch):
+    root = Path.cwd()
+    silograph("site", "approve", code=2, says="Found several sites' folders here (elsewhere, lima, oslo). Name one")
+    for other in ("lima", "elsewhere"):
+        shutil.rmtree(other)
+    silograph("site", "approve", says="No study waits")  # the only one below
+    monkeypatch.chdir(site)
+    silograph("site", "approve", says="No study waits")  # this one
+    monkeypatch.chdir(root / "brain-study")
+    silograph("site", "approve", code=2, says="Found no site's folder here")
+    silograph("site", "approve", "--folder", "../oslo", says="No study waits")
+    silograph("site", "approve", "--folder", ".", code=2, says=".: is no site's folder")
+
+
+def test_the_federations_folder_is_found_alike(here, monkeypatch):
+    unit = ["federation", "start", "--systemd"]
+    shutil.copytree("brain-study/server", "second/server")
+    silograph(*unit, code=2, says="Found several federations' folders here (brain-study, second). Name one")
+    shutil.rmtree("second")
+    silograph(*unit, says='brain-study"')
+    monkeypatch.chdir(here / "brain-study")
+    silograph(*unit, says='brain-study"')
+    monkeypatch.chdir(here / "oslo")
+    silograph(*unit, code=2, says="Found no federation's folder here")
+    silograph(*unit, "--folder", "../lima", code=2, says="../lima: is no federation's folder")
+
+
+# --- what a run refuses before it asks any server ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        ([], 2, "Give a study file and --out FOLDER, or --resume FOLDER"),
+        (["study.toml"], 2, "Give a study file and --out FOLDER"),
+        (["--out", "run"], 2, "Give a study file and --out FOLDER"),
+        (["study.toml", "--resume", "run"], 2, "Give neither"),
+        (["--resume", "run", "--force"], 2, "Give neither"),
+        (["--resume", "run"], 1, "run: no unfinished run is kept here"),
+        (["nowhere.toml", "--out", "run"], 2, "nowhere.toml"),
+        (["bad.toml", "--out", "run"], 2, "degre"),
+        (["strangers.toml", "--out", "run"], 2, "quito are not of this federation"),
+        (["nodes.toml", "--out", "run"], 1, "its nodes are not those to which the sites were invited"),
+        (["study.toml", "--out", "run"], 1, "lima, kyoto: not approved yet"),
+        (["study.toml", "--out", "oslo"], 1, "oslo: exists already"),
+        (["study.toml", "--out", "oslo", "--force"], 1, "oslo: holds other things than a run"),
+        (["study.toml", "--out", "oslo.csv"], 1, "oslo.csv: expected a folder or a new name"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_run_that_cannot_be_is_refused_before_anything_is_written(here, arguments, code, says):
+    shutil.copy("regions.txt", "nodes.txt")
+    Path("study.toml").write_text(STUDY)
+    Path("bad.toml").write_text(STUDY + "degre = 3\n")
+    Path("strangers.toml").write_text('sites = ["oslo", "quito"]\n' + STUDY)
+    Path("nodes.toml").write_text(STUDY.replace('"nodes.txt"', '["a", "b", "c"]'))
+    before = everything_in(here)
+    silograph("federation", "run", *arguments, "--folder", "brain-study", code=code, says=says)
+    assert everything_in(here) == before
+    assert not (here / "run").exists()
+
+
+def test_a_run_of_this_machine_is_not_resumed_by_a_federation(here):
+    Path("run/checkpoint").mkdir(parents=True)
+    Path("run/checkpoint/request.json").write_text('{"format": 1}')
+    resume = ["federation", "run", "--resume", "run"]
+    silograph(*resume, code=1, says="run: is a run on this machine alone. Go on with: silograph learn --resume run")
+
+
+def test_a_status_without_a_server_tells_so_and_what_is_known(here):
+    data = json.loads(silograph("federation", "status", "--json").stdout)
+    port = read_invitation(Path("brain-study/federation.json")).port
+    assert data["server"] == {"address": f"localhost:{port}", "answers": False}
+    told = [(one["site"], one["joined"], one["connected"], one["last_seen"]) for one in data["sites"]]
+    assert told == [("oslo", True, False, None), ("lima", False, False, None), ("kyoto", False, False, None)]
+    assert data["runs"] == []
+
+
+def test_a_demo_does_not_replace_other_things(here):
+    silograph("federation", "demo", "--out", "oslo", code=1, says="oslo: exists already")
+    silograph("federation", "demo", "--out", "oslo", "--force", code=1, says="so --force leaves it alone")
+    silograph("federation", "demo", "--sites", "1", code=2)
