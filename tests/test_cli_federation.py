@@ -403,7 +403,11 @@ def test_a_study_that_waits_is_approved_by_the_first_digits_of_its_hash(site):
     assert Path(path[1]).read_text() == STUDY
     silograph("site", "approve", study[:12], "--yes", "--folder", "oslo", says="Approved.")
     assert "approved " in silograph("site", "approve", "--folder", "oslo").output
-    silograph("site", "approve", study[:12], "--yes", "--folder", "oslo", code=2, says="is approved already")
+    renewed = "is approved already; 2 of its rounds were answered. Approved."
+    for _ in range(2):
+        Approvals(site).count_round(study)
+    silograph("site", "approve", study[:12], "--yes", "--folder", "oslo", says=renewed)
+    assert Approvals(site).rounds_used(study) == 0
 
 
 @pytest.mark.parametrize(

@@ -827,6 +827,7 @@ def test_two_processes_of_one_site_do_not_share_a_run(site, recorded, monkeypatc
     process.start()
     try:
         replies = [opened(data, consortium.trust) for data in here.recv()]
+        assert [reply.head.get("code") for reply in replies] == [None] * 3
         assert [reply.body for reply in replies] == recorded.answers[:3]
         assert [one.code(recorded.hello) for _ in range(3)] == ["busy"] * 3
         assert one.code(recorded.letters[3]) == "unknown-run"

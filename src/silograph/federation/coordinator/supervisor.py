@@ -96,7 +96,7 @@ class Supervisor:
         job, self._job = self._job, None
         outcome = self.run.outcome()
         self._count(progress=self._rounds() > rounds)
-        if outcome is not None and outcome.attempt == job:
+        if outcome is not None and (outcome.attempt == job or _done(outcome)):
             self._judge(outcome)
         else:
             self._unexpected(self._patiently(lambda: self._host.reason(job)))
@@ -140,9 +140,7 @@ class Supervisor:
         while True:
             # In this order: a process takes the lock, begins, says how it ended, and lets go
             begun, held, outcome = job in self._begun(), self._conducted(), self.run.outcome()
-            if outcome is not None and outcome.attempt == job:
-                return self._end(job, outcome)
-            if begun and not held:
+            if _done(outcome) or (outcome is not None and outcome.attempt == job) or (begun and not held):
                 return self._end(job, outcome)
             state = self._ask(lambda: self._host.state(job))
             if state in ("waiting", None) or held:

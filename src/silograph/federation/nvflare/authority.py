@@ -54,6 +54,8 @@ def new_kits(
         invitation = _fill(made, draft)
         harden_server(made / "server", folder / "storage")
         tidy_lead(made / "lead")
+        for part in ("ca", "server", "lead", "storage"):
+            (made / part).chmod(0o700)
     folder.chmod(0o700)  # keys, and later the sites' graphs
     return invitation
 
