@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo demo-federation bench-federation paper test test-slow test-lowest lint format bench bench-quick docs clean clean-cache
+.PHONY: help demo demo-federation bench-federation wheels paper test test-slow test-lowest lint format bench bench-quick docs clean clean-cache
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -51,6 +51,12 @@ bench-federation: $(VENV)/test.stamp  ## What a round costs between real sites, 
 	$(BIN)/python -m benchmarks.federation.overhead
 	$(BIN)/python -m benchmarks.federation.faults
 
+wheels: $(VENV)/nvflare.stamp  ## Fill wheels/ with all that a federation or a site needs, to install without a network (170 MB)
+	rm -rf wheels
+	$(BIN)/python -m pip wheel --quiet --wheel-dir wheels '.[nvflare]'
+	cd wheels && sha256sum *.whl > SHA256SUMS
+	@echo "At the site: python3 -m venv silograph && silograph/bin/pip install --no-index --find-links wheels 'silograph[nvflare]'"
+
 docs: $(VENV)/docs.stamp  ## Build the documentation into site/
 	$(BIN)/mkdocs build --strict
 
@@ -58,7 +64,7 @@ clean-cache:  ## Remove compiled loops, which know their own file only
 	find src benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
 clean: clean-cache  ## Remove the environments and everything that was made
-	rm -rf .venv .venv-lowest site demo federation-demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-lowest site demo federation-demo wheels build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(VENV)/%.stamp: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

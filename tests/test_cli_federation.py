@@ -547,7 +547,8 @@ def test_a_run_of_this_machine_is_not_resumed_by_a_federation(here):
     silograph(*resume, code=1, says="run: is a run on this machine alone. Go on with: silograph learn --resume run")
 
 
-def test_a_status_without_a_server_tells_so_and_what_is_known(here):
+def test_a_status_without_a_server_tells_so_and_what_is_known(here, monkeypatch):
+    monkeypatch.setattr("silograph.federation.nvflare.session.CONNECTING", 0.5)
     data = json.loads(silograph("federation", "status", "--json").stdout)
     port = read_invitation(Path("brain-study/federation.json")).port
     assert data["server"] == {"address": f"localhost:{port}", "answers": False}
