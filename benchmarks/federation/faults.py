@@ -37,7 +37,7 @@ from silograph.federation.nvflare.session import Lead
 from silograph.study_file import parse_study
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
-LEARN = 'method = "algorithm1"\nrounds = 100\nalpha = 0.5\nbeta = 0.25'
+LEARN = 'method = "algorithm1"\nrounds = 60\nalpha = 0.5\nbeta = 0.25'
 CERTIFIED = 'method = "exact"\ndegree = 3\ntol = 1e-9'
 CONTINUE = f'on_missing = "continue"\ntimeout = {TIMEOUT:g}'
 FOUR_SITES = ("kyoto", "lima", "oslo", "quito")

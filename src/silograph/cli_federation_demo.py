@@ -92,8 +92,9 @@ class _Show:
         self._print((*arguments, "&"))
         log = (self._folder / "background.log").open("ab")
         process = subprocess.Popen(
-            _command(arguments), cwd=self._folder, stdout=log, stderr=log, start_new_session=True
-        )
+            _command(arguments), cwd=self._folder, stdout=log, stderr=log, start_new_session=True,
+            preexec_fn=_end_with_parent,
+        )  # fmt: skip
         try:
             yield
         finally:

@@ -30,6 +30,7 @@ GONE_AFTER = 3.0  # seconds of being out of reach after which a site's process i
 COMING_UP = 60.0  # and how long it may take to come up
 PAUSE = 0.3  # seconds between two tries at a site out of reach
 APPROVAL_PAUSE, LONGEST_PAUSE = 1.0, 15.0  # seconds between two questions whether the study is approved by now
+ENDED, OUT_OF_REACH = "its process has ended", "it is out of reach"  # why a site is lost
 MOST_REJECTED = 3  # bad answers to one question before the site counts as unable to answer
 
 
@@ -190,7 +191,7 @@ class Question(Generic[T]):
             if silence is Silence.UNREACHABLE:
                 heard = max(heard, self.late)  # to be late is not to be out of reach
             if now - heard > patience:
-                raise TroubleFound(self.site, "lost", "its process is gone or out of reach")
+                raise TroubleFound(self.site, "lost", ENDED if silence is Silence.GONE else OUT_OF_REACH)
             time.sleep(PAUSE)
         self._check_patience()
 

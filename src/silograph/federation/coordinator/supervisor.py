@@ -14,6 +14,7 @@ from typing import Literal, Protocol, TypeVar
 
 from silograph.errors import CheckpointError, SilographError, SilosError
 from silograph.federation.coordinator.history import History
+from silograph.federation.coordinator.question import OUT_OF_REACH
 from silograph.federation.coordinator.run_folder import Outcome, RunFolder
 from silograph.federation.locks import Lock
 from silograph.study_file import Policy
@@ -69,7 +70,7 @@ class Supervisor:
         self._policy: Policy = run.study().policy
         self._away: dict[str, float] = {}  # site → since when it has been missing
         self._lost: dict[str, float] = {}  # site → since when its processes have been lost, again and again
-        self._unheard: dict[str, float] = {}  # site → when it was lost last (seconds since 1970)
+        self._unheard: dict[str, float] = {}  # site → when it was out of reach last (seconds since 1970)
         self._pause_next = 0.0  # seconds before the next attempt
         self._refusals = 0
         self._job: str | None = None
@@ -237,7 +238,7 @@ class Supervisor:
         return missing
 
     def _is_connected(self, site: str, heard: float) -> bool:
-        """Heard of lately, and since its process was lost: the server takes a while to miss a site."""
+        """Heard of lately, and since it was out of reach: the server takes a while to miss a site."""
         return heard > max(time.time() - FRESH, self._unheard.get(site, 0.0))
 
     def _judge(self, outcome: Outcome) -> None:
@@ -248,7 +249,7 @@ class Supervisor:
             raise CheckpointError(f"The run cannot go on: {outcome.message}")
         for trouble in outcome.troubles:
             self._tell(f"{trouble['site']}: {trouble['reason']}.")
-            if trouble["kind"] == "lost":
+            if trouble["reason"] == OUT_OF_REACH:
                 self._unheard[trouble["site"]] = time.time()
         final = {one["site"]: one["reason"] for one in outcome.troubles if one["kind"] != "lost" or self._gone(one)}
         if not final:

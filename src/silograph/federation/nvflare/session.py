@@ -115,9 +115,9 @@ class Lead:
     def _opened(self) -> Session:
         if self._session is None:
             with contextlib.redirect_stdout(io.StringIO()):  # it says that it connects
-                session = new_secure_session(self._user, str(self._folder / "lead"), timeout=CONNECTING)
-            self._server = str(session.get_system_info().server_info.start_time)
-            self._session = session
+                self._session = new_secure_session(self._user, str(self._folder / "lead"), timeout=CONNECTING)
+            # After the session is kept: one that is lost here must be closed, or this process never ends
+            self._server = str(self._session.get_system_info().server_info.start_time)
         return self._session
 
     def _close(self) -> None:
