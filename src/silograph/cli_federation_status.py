@@ -12,7 +12,7 @@ from rich.text import Text
 
 from silograph.federation.coordinator.history import History
 from silograph.federation.coordinator.run_folder import open_run
-from silograph.federation.coordinator.supervisor import POLL, ServerAwayError
+from silograph.federation.coordinator.supervisor import FRESH, POLL, ServerAwayError
 from silograph.federation.coordinator.survey import read_status
 from silograph.federation.nvflare.authority import read_federation
 from silograph.federation.nvflare.session import Lead
@@ -26,10 +26,10 @@ def as_data(folder: Path, *, ask: bool) -> dict[str, Any]:
     connected: dict[str, float] | None = None
     with Lead(folder) as lead:
         try:
-            connected = lead.connected()
+            connected = _connected(lead)
             if ask and connected:
                 _ask(lead, [site for site in invitation.sites if site in connected])
-                connected = lead.connected()
+                connected = _connected(lead)
         except ServerAwayError:
             pass
     told = read_status(folder)["sites"]
@@ -46,6 +46,11 @@ def as_data(folder: Path, *, ask: bool) -> dict[str, Any]:
     ]
     server = {"address": f"{invitation.server}:{invitation.port}", "answers": connected is not None}
     return {"federation": invitation.name, "server": server, "sites": sites, "runs": _runs(folder)}
+
+
+def _connected(lead: Lead) -> dict[str, float]:
+    """The sites heard of lately, as a run takes it; the server's own list keeps those that left for a while."""
+    return {site: heard for site, heard in lead.connected().items() if time.time() - heard <= FRESH}
 
 
 def _ask(lead: Lead, sites: list[str]) -> None:
