@@ -229,6 +229,12 @@ def learn(
         Path | None,
         typer.Option(help="CSV of two node names per row: pairs that may not be edges.", rich_help_panel=FILES_PANEL),
     ] = None,
+    report: Annotated[
+        bool,
+        typer.Option(
+            "--report", help="Also write report.html, a page to look at, into --out.", rich_help_panel=FILES_PANEL
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the run's record as JSON instead of a table.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
@@ -248,6 +254,9 @@ def learn(
         )
         talk = Talk(as_json=as_json, quiet=quiet)
         paths = tuple(signals or ())
+        if report and out is None and resume is None:
+            raise ParameterError("--report: it goes into the run's folder. Name one with --out.")
+        page = (resume or out) if report else None
         for_silos = {
             "coupling": coupling,
             "sparsity": sparsity,
@@ -263,7 +272,7 @@ def learn(
             set_flags = force or standardize or precomputed or method is not MethodChoice.exact
             if paths or set_flags or any(value is not None for value in given):
                 raise ParameterError("--resume: the run knows its tables and its options. Give neither.")
-            _resume_study(resume, talk)
+            _resume_study(resume, talk, page)
         elif not paths:
             raise ParameterError("Give at least one table of signals, or --resume FOLDER. See --help.")
         elif len(paths) == 1:
@@ -286,6 +295,7 @@ def learn(
                 out,
                 force,
                 talk,
+                page,
             )
         else:
             _refuse(for_one, "it belongs to one table. Leave it out.")
@@ -304,9 +314,58 @@ def learn(
                 "solver": None if solver is None else solver.value,
                 "pull": pull,
             }
-            _learn_several(paths, settings, tables, out, force, talk)
+            _learn_several(paths, settings, tables, out, force, talk, page)
 
     guarded(work, resumable=resume or (out if signals and len(signals) > 1 else None))
+
+
+REPORT_HELP = """Show a run: one HTML page that opens offline, and figures for a paper.
+
+The page answers what the silos share, where each differs, who contributed how much, and whether to trust it. It holds
+everything it needs and sends nothing. With coordinates, nodes lie where they are; with three (MNI), it is a brain.
+
+[bold]Examples[/bold]
+
+  silograph report run/
+
+  silograph report run/ --figures svg,pdf
+
+  silograph report run/ --coordinates regions.csv --out report.html
+
+[bold]Exit codes[/bold]  0 written; 1 no finished run there, or bad coordinates; 2 wrong options.
+"""
+
+
+@app.command(help=REPORT_HELP)
+def report(
+    folder: Annotated[Path, typer.Argument(help="The folder of a run: what --out named.", metavar="RUN")],
+    out: Annotated[Path | None, typer.Option(help="The page. Default: report.html in the run's folder.")] = None,
+    figures: Annotated[
+        str | None,
+        typer.Option(
+            help="Also figures, into figures/ beside the page: svg, pdf, png, or some by commas.", metavar="FORMATS"
+        ),
+    ] = None,
+    coordinates: Annotated[
+        Path | None, typer.Option(help="CSV file with name, x, y of each node, and z in MNI space for a brain.")
+    ] = None,
+    title: Annotated[str | None, typer.Option(help="The page's title. Default: the run's folder.")] = None,
+    open_it: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+) -> None:
+    """Show a run."""
+
+    def work() -> None:
+        from silograph.cli_report import ReportRequest, formats_of, run
+
+        request = ReportRequest(
+            run=folder, out=out, figures=formats_of(figures), coordinates=coordinates, title=title, open_it=open_it
+        )
+        for line in run(request):
+            if not quiet:
+                Console(soft_wrap=True).print(line, markup=False, highlight=False)
+
+    guarded(work)
 
 
 REPRODUCE_HELP = """Check the paper: run its tables and figures, and set our numbers beside the printed ones.
@@ -406,7 +465,13 @@ def _refuse(options: dict[str, Any], why: str) -> None:
 
 
 def _learn_one(
-    path: Path, settings: dict[str, Any], tables: TableOptions, out: Path | None, force: bool, talk: Talk
+    path: Path,
+    settings: dict[str, Any],
+    tables: TableOptions,
+    out: Path | None,
+    force: bool,
+    talk: Talk,
+    page: Path | None,
 ) -> None:
     from silograph.cli_learn import Request, advice, run, summary
     from silograph.learning import Settings, degree_missed, not_converged, worth_telling
@@ -414,6 +479,7 @@ def _learn_one(
     request = Request(signals=path, settings=Settings(**settings), tables=tables, out=out, force=force)
     learned, record = run(request, show_progress=talk.progress)
     talk.result(record, lambda: summary(request, record), lambda: advice(request, record))
+    _write_page(page, talk)
     if worth_telling(learned, request.settings):
         warn(degree_missed(learned))
     if not learned.solution.converged:
@@ -428,36 +494,50 @@ def _learn_several(
     out: Path | None,
     force: bool,
     talk: Talk,
+    page: Path | None,
 ) -> None:
     from silograph.cli_study import StudyRequest
     from silograph.study_settings import StudySettings
 
     request = StudyRequest(signals=paths, settings=StudySettings(**settings), tables=tables, out=out, force=force)
-    _run_study(request, talk)
+    _run_study(request, talk, page)
 
 
-def _resume_study(folder: Path, talk: Talk) -> None:
+def _resume_study(folder: Path, talk: Talk, page: Path | None) -> None:
     from silograph.cli_study import resumed
     from silograph.study_runs import finished_record
 
     record = finished_record(folder)
     if record is None:
-        _run_study(resumed(folder), talk)
+        _run_study(resumed(folder), talk, page)
     elif talk.as_json:
         typer.echo(json.dumps(record, indent=2, ensure_ascii=False))
     elif not talk.quiet:
         tell("Note", "cyan", f"{folder}: this run is finished, there was nothing to resume.")
+        _write_page(page, talk)
 
 
-def _run_study(request: StudyRequest, talk: Talk) -> None:
+def _run_study(request: StudyRequest, talk: Talk, page: Path | None) -> None:
     from silograph.cli_study import advice, run, summary
     from silograph.study import degree_missed, not_converged
 
     study, record = run(request, show_progress=talk.progress)
     talk.result(record, lambda: summary(record, request.out), lambda: advice(request, record))
+    _write_page(page, talk)
     missed, trouble = degree_missed(study, request.settings), not_converged(study, request.settings)
     if missed is not None:
         warn(missed)
     if trouble is not None:
         warn(trouble)
         raise typer.Exit(NOT_CONVERGED)
+
+
+def _write_page(folder: Path | None, talk: Talk) -> None:
+    """The report of the run in this folder, if one was asked for."""
+    if folder is None:
+        return
+    from silograph.cli_report import ReportRequest, run
+
+    for line in run(ReportRequest(run=folder)):
+        if not (talk.quiet or talk.as_json):
+            Console(soft_wrap=True).print(line, markup=False, highlight=False)

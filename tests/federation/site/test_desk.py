@@ -399,6 +399,19 @@ def test_set_up_cannot_be_asked_for_again_once_learning_has_begun(site, recorded
     one.goes_on_from(first)
 
 
+def test_the_models_parameters_hold_for_the_whole_of_learning(site, recorded):
+    """Else each round could be asked of another problem, and tell more of the data than one study does."""
+    first, second = recorded.of_stage("learn")[:2]
+    one = site()
+    one.answers(*range(first + 1))
+    for _ in range(2):
+        scalars = recorded.opened(second).head["scalars"]
+        assert one.code(recorded.rewritten(second, scalars=scalars | {"alpha": 2 * scalars["alpha"]})) == "conflict"
+        one.restart()
+        one.answers(0)
+    one.goes_on_from(second)
+
+
 def test_a_run_keeps_its_study_its_silos_and_its_nodes(site, recorded):
     one = site()
     one.answers(0, 1)

@@ -143,7 +143,7 @@ class Desk:
         question = hashlib.sha256(json.dumps([stage, sorted(scalars.items()), asked.body_digest]).encode()).hexdigest()
         self._check_study(visit.study, asked.sender, begun=True)
         visit.check_data()
-        update, seconds = visit.repeated(stage, task.header, question), 0.0
+        update, seconds = visit.repeated(stage, scalars, task.header, question), 0.0
         if update is None:
             self._count_round(visit.study)
             update = visit.answer(stage, scalars, task, question, report=self._may_report(visit.study))

@@ -30,6 +30,7 @@ class Answered:
     """The last answer, and the digest of the question."""
 
     stage: str
+    scalars: Mapping[str, float]  # what set-up found, which holds for the whole of learning
     question: str
     update: Update
 
@@ -70,7 +71,8 @@ class RunMemory:
             return {}, None
         last = kept["last"]
         update = update_of(Header(**last["header"]), last["silo"], last["parts"], reported=last["reported"])
-        return kept["memory"], Answered(stage=last["stage"], question=last["question"], update=update)
+        about = {name: last[name] for name in ("stage", "scalars", "question")}
+        return kept["memory"], Answered(**about, update=update)
 
     def save(self, memory: Memory, last: Answered) -> None:
         """Write down both, whole or not at all."""
@@ -78,6 +80,7 @@ class RunMemory:
         header = update.header
         kept = {
             "stage": last.stage,
+            "scalars": dict(last.scalars),
             "question": last.question,
             "header": {"run": header.run, "method": header.method, "step": header.step, "round": header.round},
             "silo": update.silo,

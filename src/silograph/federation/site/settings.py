@@ -112,7 +112,7 @@ def write_site(folder: Path, settings: SiteSettings) -> Path:
         raise OutputError(f"{path}: is there already. Edit it by hand, or choose another folder.")
     make_folder(folder)
     values = {field.name: _toml(getattr(settings, field.name)) for field in fields(settings)}
-    values["key"] = '# key = "subject"' if settings.key is None else f"key = {values['key']}"
+    values["key"] = '# key = "signals"' if settings.key is None else f"key = {values['key']}"
     values["header"] = "# header = true" if settings.header is None else f"header = {values['header']}"
     return write_text(path, TEXT.format(**values))
 

@@ -57,11 +57,13 @@ class Visit:
             raise Refused("data-changed", f"{self.data}: has changed since run {self.run} began")
         self.known = now
 
-    def repeated(self, stage: str, header: Header, question: str) -> Update | None:
+    def repeated(self, stage: str, scalars: Mapping[str, float], header: Header, question: str) -> Update | None:
         """The answer given before, if just this was asked before; refuses another question for an answered round."""
         last = self.last
         if last is not None and (last.stage, stage) == (LEARN, SETUP):  # else round 1 of learning would be due again
             raise Refused("conflict", f"{stage}, round {header.round}: learning has begun")
+        if last is not None and last.stage == stage == LEARN and dict(scalars) != dict(last.scalars):
+            raise Refused("conflict", f"{stage}, round {header.round}: learning began with other parameters")
         if last is None or stage != last.stage or header.round > last.update.header.round:
             return None
         if question != last.question:
@@ -77,7 +79,7 @@ class Visit:
         except ProtocolError as error:
             raise Refused("out-of-turn", str(error)) from error
         self.seconds = time.perf_counter() - began
-        self.last = Answered(stage=stage, question=question, update=update)
+        self.last = Answered(stage=stage, scalars=scalars, question=question, update=update)
         self.kept.save(self.silo.memory, self.last)
         return update
 
