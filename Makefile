@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo demo-federation bench-federation wheels paper test test-slow test-lowest lint format bench bench-quick docs clean clean-cache
+.PHONY: help demo demo-federation bench-federation wheels paper browser test test-slow test-lowest lint format bench bench-quick docs clean clean-cache
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -19,6 +19,9 @@ paper: $(VENV)/paper.stamp  ## Check the paper: every table and figure at full s
 
 test: lint $(VENV)/test.stamp  ## Run all checks: style, types, layers, tests, examples in the docs
 	$(BIN)/python -m pytest
+
+browser: $(VENV)/test.stamp  ## Install a browser for the tests of the report, where apt-get can (Debian, Ubuntu; as root)
+	command -v chromium >/dev/null || (apt-get update -q && apt-get install -q -y --no-install-recommends chromium)
 
 test-slow: $(VENV)/test.stamp  ## Run the checks that take minutes: the whole stress set, large problems
 	$(BIN)/python -m pytest -m slow

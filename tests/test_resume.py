@@ -13,9 +13,9 @@ import pytest
 from silo_problems import silo_signals
 from silograph import study_runs
 from silograph.cli_study import StudyRequest
-from silograph.tables import TableOptions
 from silograph.runs import sha256_of
 from silograph.study_settings import StudySettings
+from silograph.tables import TableOptions
 
 OPTIONS = ["--degree", "4", "--coupling", "0.9", "--tol", "1e-9", "--quiet"]
 

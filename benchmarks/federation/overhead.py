@@ -15,6 +15,7 @@ import tempfile
 import threading
 import time
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +25,6 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
 from federation.nvflare.federation import RealFederation, study_text  # noqa: E402
-
 from silograph.federation.coordinator.history import History  # noqa: E402
 from silograph.federation.site.audit import entries  # noqa: E402
 
@@ -98,7 +98,7 @@ def measure(federation: RealFederation, method: str, pairs: int) -> Measured:
         rounds = [one for one in history.rounds() if one.stage == "learn"]
     computed = [_computed(federation.home(site), record["federation"]["run"]) for site in federation.sites]
     overheads, computing = [], []
-    for before, one in zip(rounds, rounds[1:], strict=False):
+    for before, one in pairwise(rounds):
         busy = max(site[one.round] for site in computed)
         overheads.append(one.finished_at - before.finished_at - busy)
         computing.append(busy)

@@ -52,6 +52,8 @@ def answer(content: object) -> Shareable:
         (answer(b"yes"), None, b"yes"),
         (answer("no bytes"), None, b""),  # will be rejected
         (make_reply(ReturnCode.TIMEOUT), None, Silence.LATE),
+        (make_reply(ReturnCode.TIMEOUT), parent_with(JOB), Silence.LATE),
+        (make_reply(ReturnCode.TIMEOUT), parent_with(), Silence.GONE),
         (None, None, Silence.UNREACHABLE),
         (None, SimpleNamespace(payload=None), Silence.UNREACHABLE),
         (None, SimpleNamespace(payload=SimpleNamespace(body="invalid_request")), Silence.UNREACHABLE),

@@ -26,6 +26,8 @@ T = TypeVar("T")
 
 LONGEST_REASON = 300  # characters; what a site sends may be quoted in it
 FIRST_WAIT, LONGEST_WAIT = 4.0, 120.0  # seconds for one try: a process killed with a question in hand is then missed
+HELLO_WAIT, HELLO_GROWTH = 0.5, 1.3  # seconds for the first try at a process that comes up, and the next ones' factor:
+# what is sent too early is lost, and what is sent often does not make a site that reads its data any faster
 GONE_AFTER = 3.0  # seconds of being out of reach after which a site's process is not waited for any more,
 COMING_UP = 60.0  # and how long it may take to come up
 PAUSE = 0.3  # seconds between two tries at a site out of reach
@@ -160,7 +162,7 @@ class Question(Generic[T]):
 
     def answer(self) -> T:
         """The answer, once there is one that can be believed."""
-        wait = FIRST_WAIT
+        wait, growth = (HELLO_WAIT, HELLO_GROWTH) if self.gone_after == COMING_UP else (FIRST_WAIT, 2.0)
         while True:
             if self.over.is_set() or self.post.stopped():
                 raise NotNeeded
@@ -169,7 +171,7 @@ class Question(Generic[T]):
             reply = self.post.transport.ask(self.site, data, wait)
             if isinstance(reply, Silence):
                 self._silent(reply)
-                wait = min(2 * wait, LONGEST_WAIT)
+                wait = min(growth * wait, LONGEST_WAIT)
                 continue
             self.heard = time.monotonic()
             self.traffic.count(up=len(reply))

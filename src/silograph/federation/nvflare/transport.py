@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from nvflare.apis.fl_constant import ReturnCode
-from nvflare.apis.shareable import Shareable
+from nvflare.apis.shareable import Shareable, make_reply
 from nvflare.fuel.f3.cellnet.defs import CellChannel
 from nvflare.private.admin_defs import Message
 from nvflare.private.defs import ClientStatusKey, TrainingTopic, new_cell_message
@@ -32,19 +32,17 @@ class AuxTransport:
             replies = self._engine.send_aux_request(
                 targets=[site], topic=TOPIC, request=request, timeout=timeout, fl_ctx=context, optional=True
             )
-        reply = (replies or {}).get(site)
-        if reply is None:
-            return self._unreachable(site)
+        reply = (replies or {}).get(site) or make_reply(ReturnCode.COMMUNICATION_ERROR)
         code = reply.get_return_code(ReturnCode.OK)
-        if code == ReturnCode.TIMEOUT:
-            return Silence.LATE
-        answer = reply.get(DATA)
-        if code != ReturnCode.OK:
-            return self._unreachable(site)
-        return answer if isinstance(answer, bytes) else b""  # which will be rejected, with a reason
+        if code == ReturnCode.OK:
+            answer = reply.get(DATA)
+            return answer if isinstance(answer, bytes) else b""  # which will be rejected, with a reason
+        if self._is_gone(site):  # which may look like being late: what is sent to a dead process may just be dropped
+            return Silence.GONE
+        return Silence.LATE if code == ReturnCode.TIMEOUT else Silence.UNREACHABLE
 
-    def _unreachable(self, site: str) -> Silence:
-        """Whether the site's process is on its way, or gone: a site that was started anew knows nothing of the job."""
+    def _is_gone(self, site: str) -> bool:
+        """Whether the site's parent process is there and knows nothing of the job, as one that was started anew."""
         request = new_cell_message({}, Message(topic=TrainingTopic.CHECK_STATUS, body=""))
         try:
             reply = self._engine.get_cell().send_request(
@@ -56,7 +54,6 @@ class AuxTransport:
                 optional=True,
             )
             jobs = json.loads(reply.payload.body)[ClientStatusKey.RUNNING_JOBS]
-            known = any(job[ClientStatusKey.JOB_ID] == self._job for job in jobs)
+            return all(job[ClientStatusKey.JOB_ID] != self._job for job in jobs)
         except (AttributeError, ValueError, KeyError, TypeError):
-            return Silence.UNREACHABLE
-        return Silence.UNREACHABLE if known else Silence.GONE
+            return False

@@ -1,0 +1,89 @@
+"""The few numbers that the page and the figures derive from graphs.
+
+overlap(a, b)   Σ min(a, b) / Σ max(a, b) over all pairs: 1 for the same graph, 0 for graphs without a common edge
+own part        the part of a silo's weight that lies on pairs which are no edge of the consensus
+share           γ as a part of one; silos that fused with the consensus, whose γ is infinite, share it equally
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from silograph._types import Matrix, Vector
+from silograph.edges import condensed_index
+from silograph.graph import Graph
+from silograph.report.run_data import RunData, SiloData
+
+USUAL_DEGREE = 5.0  # where nobody asked for one
+
+
+def overlaps(graphs: Sequence[Graph]) -> Matrix:
+    """The overlap of every two graphs on the same nodes."""
+    codes = [condensed_index(graph.n_nodes, graph.rows, graph.cols) for graph in graphs]
+    union = np.unique(np.concatenate(codes))
+    table = np.zeros((len(graphs), union.size))
+    for row, code, graph in zip(table, codes, graphs, strict=True):
+        row[np.searchsorted(union, code)] = graph.weights
+    totals, out = table.sum(axis=1), np.eye(len(graphs))
+    for one in range(len(graphs)):
+        common = np.minimum(table[one], table[one + 1 :]).sum(axis=1)
+        either = totals[one] + totals[one + 1 :] - common
+        out[one, one + 1 :] = np.divide(common, either, out=np.ones_like(common), where=either > 0)
+        out[one + 1 :, one] = out[one, one + 1 :]
+    return out
+
+
+def own_edges(graph: Graph, consensus: Graph) -> np.ndarray:
+    """Whether each edge of a silo's graph is one that the consensus does not have."""
+    mine, theirs = (condensed_index(one.n_nodes, one.rows, one.cols) for one in (graph, consensus))
+    return ~np.isin(mine, theirs)
+
+
+def own_part(graph: Graph, consensus: Graph) -> float:
+    """The part of a silo's weight on edges of its own."""
+    total = float(graph.weights.sum())
+    return float(graph.weights[own_edges(graph, consensus)].sum()) / total if total else 0.0
+
+
+def shares(silos: Sequence[SiloData]) -> Vector | None:
+    """Contributions as parts of one, or nothing where a silo did not tell its own."""
+    gamma = [silo.contribution for silo in silos]
+    if not gamma or any(one is None for one in gamma):
+        return None
+    known = np.array(gamma, dtype=np.float64)
+    if np.isinf(known).any():
+        known = np.isinf(known).astype(np.float64)
+    return known / known.sum() if known.sum() > 0 else None
+
+
+def strength(graph: Graph) -> Vector:
+    """Each node's sum of weights."""
+    ends, weights = np.concatenate([graph.rows, graph.cols]), np.tile(graph.weights, 2)
+    total: Vector = np.bincount(ends, weights, minlength=graph.n_nodes).astype(np.float64)
+    return total
+
+
+def degree(graph: Graph, threshold: float = 0.0) -> np.ndarray:
+    """Each node's number of neighbours by edges of at least this weight."""
+    seen = graph.weights >= threshold
+    return np.bincount(np.concatenate([graph.rows[seen], graph.cols[seen]]), minlength=graph.n_nodes)
+
+
+def first_threshold(run: RunData) -> float:
+    """The weight from which on graphs are shown at first: where silos have as many neighbours as was asked for.
+
+    Coupling adds weak edges to a silo's graph beyond the degree asked for; drawn from the start, they would hide the
+    others. It is rounded down to two digits, as a person would choose it.
+    """
+    graphs = list(run.graphs.values()) or [run.main]
+    wanted = run.result.get("degree_asked") or USUAL_DEGREE
+    weights = np.sort(np.concatenate([graph.weights for graph in graphs]))[::-1]
+    shown = round(wanted * run.main.n_nodes * len(graphs) / 2)
+    if shown >= weights.size or (not run.silos and run.result.get("degree_asked")):
+        return 0.0
+    bar = float(weights[shown - 1]) if shown else float(weights[0])
+    digit = 10.0 ** (math.floor(math.log10(bar)) - 1)
+    return float(f"{math.floor(bar / digit) * digit:.1e}")

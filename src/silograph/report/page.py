@@ -1,0 +1,88 @@
+"""One HTML file that needs nothing else: styles, scripts and data inside, and a policy that forbids any request.
+
+Data travel as JSON that cannot end its own element, and scripts run only if their hash is in the policy: whatever a
+node or a silo is called, it stays text.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from silograph._atomic import make_folder, write_text
+from silograph.errors import OutputError
+from silograph.report.brain import outlines, write_spatial
+from silograph.report.coordinates import read_coordinates
+from silograph.report.layout import layout_of
+from silograph.report.payload import payload
+from silograph.report.run_data import read_run
+
+PAGE = "report.html"
+LIBRARIES = ("vendor/cytoscape.min.js", "vendor/plotly-cartesian.min.js")
+OURS = ("data.js", "words.js", "graph_view.js", "graphs.js", "charts.js", "table.js", "main.js")
+# What a browser takes for the end of a script or the start of a comment, and two line ends that older scripts trip over
+UNSAFE = {letter: f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"}
+
+
+def write_report(
+    run_folder: Path, out: Path | None = None, *, coordinates: Path | None = None, title: str | None = None
+) -> Path:
+    """Write a run's page (default: report.html in its folder) and return where it is.
+
+    `coordinates` is a CSV file with the columns name, x, y and perhaps z. With z, places are in MNI space: the page
+    gets views of the brain and, where nilearn is installed, a second file beside it that can be turned in space.
+    """
+    run = read_run(run_folder)
+    places = None if coordinates is None else read_coordinates(coordinates, run.names)
+    out = run_folder / PAGE if out is None else out
+    if out.is_dir():
+        raise OutputError(f"{out}: expected the name of a file, got a folder. Name the page: {out / PAGE}")
+    make_folder(out.absolute().parent)
+    layout = layout_of(run, places)
+    spatial = None if layout.space is None else write_spatial(run.main, layout.space, out)
+    data = payload(run, layout, title=title or f"Run {run.name}", spatial=None if spatial is None else spatial.name)
+    if layout.space is not None:
+        data["outlines"] = outlines()
+    return write_text(out, page(data))
+
+
+def page(data: dict[str, Any]) -> str:
+    """The whole page as text."""
+    scripts = [*map(asset, LIBRARIES), "\n".join(map(asset, OURS))]
+    policy = (
+        f"default-src 'none'; script-src {' '.join(map(_hash, scripts))}; style-src 'unsafe-inline'; "
+        "img-src data: blob:; base-uri 'none'; form-action 'none'"
+    )
+    parts = {
+        "{{policy}}": policy,
+        "{{style}}": asset("page.css"),
+        "{{data}}": as_json(data),
+        "{{scripts}}": "\n".join(f"<script>{script}</script>" for script in scripts),
+    }
+    whole = asset("page.html")
+    for mark, part in parts.items():
+        before, _, after = whole.partition(mark)
+        whole = before + part + after
+    return whole
+
+
+def as_json(data: Any) -> str:
+    """JSON that is safe inside an HTML element: no letter of it is markup."""
+    text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    for letter, written in UNSAFE.items():
+        text = text.replace(letter, written)
+    return text
+
+
+def asset(name: str) -> str:
+    """A file that comes with this package."""
+    text = files("silograph.report").joinpath("assets", *name.split("/")).read_text(encoding="utf-8")
+    return text.replace("\r\n", "\n")  # as browsers do before they hash it
+
+
+def _hash(script: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"

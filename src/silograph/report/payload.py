@@ -1,0 +1,208 @@
+"""What the page is given: plain data, as large as the page may become and no larger.
+
+Everything that is text on the page comes from here, and the page shows it as text. Weights keep all their digits, so
+that the table that a reader downloads is the run's own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+
+from silograph.graph import Graph
+from silograph.report.layout import Layout
+from silograph.report.measures import first_threshold, overlaps, own_part, shares
+from silograph.report.reading import counted, reading, scientific
+from silograph.report.run_data import RunData, SiloData
+from silograph.study_settings import GRADIENT_ONLY
+
+MOST_EDGES = 150_000  # of all graphs together; more, and the page is slow to open and to send
+FLUID = 500  # nodes up to which all are drawn
+MOST_DRAWN, FEWER_DRAWN = 3000, 1000  # edges at once in a drawing, of up to FLUID nodes and of more
+DIGITS = 4  # of places in the unit square
+
+# Of gradient steps, which most methods do not take
+STEPS = {"local_steps", "step", "momentum", "weights", "fresh", "gamma_cap", "epsilon", "first_weight"}
+
+Rows = list[tuple[str, str]]
+
+
+def payload(run: RunData, layout: Layout, *, title: str, spatial: str | None = None) -> dict[str, Any]:
+    """The page's data; `spatial` is the name of a file with a view in space."""
+    graphs = run.graphs
+    alike = overlaps([*graphs.values(), run.main])
+    return {
+        "title": title,
+        "subtitle": _subtitle(run),
+        "verdict": _verdict(run),
+        "reading": [
+            {"question": answer.question, "sentences": answer.sentences}
+            for answer in reading(run, layout.community, alike)
+        ],
+        "nodes": run.names,
+        "graphs": _graphs(run),
+        "silos": _silos(run),
+        "kept": [silo.name for silo in run.silos if silo.graph is None],
+        "layout": _layout(layout),
+        "order": layout.order.tolist(),
+        "community": layout.community.tolist(),
+        "threshold": first_threshold(run),
+        "degree": run.result.get("degree_asked"),
+        "drawn": MOST_DRAWN if len(run.names) <= FLUID else FEWER_DRAWN,
+        "fluid": FLUID,
+        "similarity": {"names": [*graphs, "consensus"], "values": np.round(alike, 4).tolist()} if graphs else None,
+        "convergence": _convergence(run),
+        "spatial": spatial,
+        "record": [
+            {"title": "Run", "rows": _run_rows(run)},
+            {"title": "Parameters", "rows": _parameter_rows(run)},
+            {"title": "Federation", "rows": _plain_rows(run.federation or {})},
+            {"title": "Versions", "rows": _plain_rows(run.record["versions"])},
+            {"title": "Inputs (SHA-256)", "rows": _checksums(run)},
+        ],
+    }
+
+
+def _graphs(run: RunData) -> list[dict[str, Any]]:
+    every = {"consensus" if run.silos else "graph": run.main} | run.graphs
+    most = MOST_EDGES // len(every)
+    out = []
+    for number, (name, graph) in enumerate(every.items()):
+        main = number == 0
+        file = "edges.csv" if not run.silos else "consensus/edges.csv" if main else f"silos/{name}/edges.csv"
+        out.append({"name": name, "main": main, "file": file, **_edges(graph, most)})
+    return out
+
+
+def _edges(graph: Graph, most: int) -> dict[str, Any]:
+    """The strongest edges, in the order of the run's own table."""
+    kept = np.sort(np.argsort(-graph.weights, kind="stable")[:most])
+    return {
+        "rows": graph.rows[kept].tolist(),
+        "cols": graph.cols[kept].tolist(),
+        "weights": graph.weights[kept].tolist(),
+        "total": graph.n_edges,
+    }
+
+
+def _silos(run: RunData) -> list[dict[str, Any]]:
+    part = shares(run.silos)
+    return [_silo(run, silo, None if part is None else float(part[number])) for number, silo in enumerate(run.silos)]
+
+
+def _silo(run: RunData, silo: SiloData, share: float | None) -> dict[str, Any]:
+    return {
+        "name": silo.name,
+        "samples": silo.n_samples,
+        "edges": silo.n_edges,
+        "own": None if silo.graph is None else round(own_part(silo.graph, run.main), 4),
+        "contribution": None if silo.fused else silo.contribution,
+        "fused": silo.fused,
+        "share": share,
+        "here": silo.graph is not None,
+    }
+
+
+def _layout(layout: Layout) -> dict[str, Any]:
+    says = {
+        "coordinates": "Nodes lie where the coordinates given say.",
+        "main": "Nodes that are strongly connected lie near each other; places mean nothing else.",
+        "silos": "The consensus connects few nodes, so places follow all graphs together; they mean nothing else.",
+    }
+    return {
+        "places": np.round(layout.places, DIGITS).tolist(),
+        "space": None if layout.space is None else np.round(layout.space, 2).tolist(),
+        "says": says[layout.source],
+    }
+
+
+def _convergence(run: RunData) -> dict[str, Any] | None:
+    rounds = [
+        {"round": int(float(row["round"])), "gap": _number(row.get("gap")), "moved": _number(row.get("moved"))}
+        for row in run.history
+    ]
+    if not rounds:
+        return None
+    return {"rounds": rounds, "tolerance": run.parameters["tol"], "certified": run.result["converged"] is not None}
+
+
+def _number(text: str | None) -> float | None:
+    value = float(text) if text else math.nan
+    return value if math.isfinite(value) else None
+
+
+def _subtitle(run: RunData) -> str:
+    if not run.silos:
+        source = run.record["input"]
+        samples = "" if source["n_samples"] is None else f", {counted(source['n_samples'], 'sample')}"
+        return f"{PurePath(source['file']).name}: {len(run.names)} nodes{samples}"
+    told = [silo.n_samples for silo in run.silos if silo.n_samples is not None]
+    total = f", {sum(told)} samples" if len(told) == len(run.silos) else ""
+    return f"{counted(len(run.silos), 'silo')}, {len(run.names)} nodes{total}, method {run.parameters['method']}"
+
+
+def _verdict(run: RunData) -> dict[str, Any]:
+    gap, converged = run.result["relative_gap"], run.result["converged"]
+    if converged is None:
+        return {"good": None, "text": "no certificate"}
+    size = "infinite" if gap is None else "below 10⁻¹⁵" if gap < 1e-15 else scientific(gap)
+    return {"good": converged, "text": f"certified gap {size}" + ("" if converged else ", tolerance not met")}
+
+
+def _run_rows(run: RunData) -> Rows:
+    result = run.result
+    rows: Rows = [("made", _when(run)), ("nodes", str(len(run.names)))]
+    if run.silos:
+        rows += [("silos", str(len(run.silos))), ("method", str(run.parameters["method"]))]
+        rows += [("edges of the consensus", str(result["consensus_edges"]))]
+        rows += [("rounds", f"{result['rounds']} (and {result['setup_rounds']} of set-up)")]
+    else:
+        rows += [("edges", str(result["edges"])), ("solver", str(run.parameters.get("solver", "not told")))]
+        rows += [("iterations", str(result["iterations"]))]
+    asked = result.get("degree_asked")
+    if asked is not None:
+        rows.append(
+            ("degree asked for", f"{asked:g}" + ("" if result.get("degree_reached", True) else ", not reached"))
+        )
+    rows += [("objective", f"{result['objective']:.8g}"), ("certificate", str(_verdict(run)["text"]))]
+    return [*rows, ("seconds", f"{result['seconds']:g}")]
+
+
+def _when(run: RunData) -> str:
+    told = str(run.record.get("created", "not told"))
+    return told.replace("T", " ").replace("+00:00", " UTC")
+
+
+def _parameter_rows(run: RunData) -> Rows:
+    """What was found, then what was asked for, without what was left at nothing."""
+    found = ("alpha", "beta", "coupling", "sparsity", "nu", "lam", "rho")
+    rows = [(name, f"{run.result[name]:.6g}") for name in found if run.result.get(name) is not None]
+    stepped = run.parameters.get("solver") == "gradient" or run.parameters.get("method") in GRADIENT_ONLY
+    left = {*found, "method"} | (set() if stepped else STEPS)
+    asked = {name: value for name, value in run.parameters.items() if name not in left}
+    return rows + [row for row in _plain_rows(asked) if row[1] not in ("none", "no")]
+
+
+def _plain_rows(values: Mapping[str, Any]) -> Rows:
+    return [(str(name).replace("_", " "), _said(value)) for name, value in values.items()]
+
+
+def _said(value: Any) -> str:
+    if value is None or value in ([], {}):
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Mapping):
+        return "; ".join(f"{name}: {_said(inner)}" for name, inner in value.items())
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(_said, value))
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _checksums(run: RunData) -> Rows:
+    sources = run.record["silos"] if run.silos else [run.record["input"]]
+    return [(PurePath(one["file"]).name, one["sha256"]) for one in sources if "sha256" in one and "file" in one]

@@ -1,0 +1,99 @@
+"""Runs' folders made at once, without learning: graphs drawn at random, a part of each shared, written as a run is."""
+
+import json
+import math
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+
+from silograph.graph import Graph
+from silograph.graph_files import write_graph
+from silograph.runs import GRAPH_FILES, versions
+from silograph.study_runs import SILOS, fill
+
+RESULT = {"alpha": 0.5, "beta": 0.25, "objective": 12.5, "relative_gap": 4.2e-7, "converged": True, "seconds": 0.5}
+
+
+def ring(names, rng, n_more):
+    """A ring, so that all are connected, and some edges within groups of nearby nodes."""
+    n_nodes = len(names)
+    rows = np.concatenate([np.arange(n_nodes), rng.integers(0, n_nodes, n_more)])
+    cols = np.concatenate([(np.arange(n_nodes) + 1) % n_nodes, (rows[n_nodes:] + rng.integers(2, 6, n_more)) % n_nodes])
+    low, high = np.minimum(rows, cols), np.maximum(rows, cols)
+    pairs = np.unique(low * n_nodes + high)
+    pairs = pairs[pairs // n_nodes != pairs % n_nodes]
+    return Graph.from_edges(names, pairs // n_nodes, pairs % n_nodes, rng.gamma(1.0, 0.1, pairs.size) + 1e-6)
+
+
+def with_more(graph, rng, n_more):
+    """The same edges with other weights, and a few more."""
+    n_nodes = graph.n_nodes
+    known = set((graph.rows.astype(int) * n_nodes + graph.cols).tolist())
+    tried = {int(min(i, j) * n_nodes + max(i, j)) for i, j in rng.integers(0, n_nodes, (n_more, 2)) if i != j}
+    new = np.array(sorted(tried - known), dtype=int)
+    weights = graph.weights * rng.uniform(0.5, 1.5, graph.n_edges)
+    return Graph.from_edges(
+        graph.names,
+        np.concatenate([graph.rows, new // n_nodes]),
+        np.concatenate([graph.cols, new % n_nodes]),
+        np.concatenate([weights, rng.gamma(1.0, 0.03, new.size) + 1e-7]),
+    )
+
+
+def study_run(folder: Path, *, n_nodes=12, silos=("oslo", "lima", "kyoto"), names=None, seed=0, more=2, change=None):
+    """A finished run over several silos; `change` may alter its record before it is written."""
+    rng = np.random.default_rng(seed)
+    names = tuple(names or (f"node{node}" for node in range(n_nodes)))
+    consensus = ring(names, rng, more * len(names))
+    graphs = {name: with_more(consensus, rng, more * len(names)) for name in silos}
+    each = [
+        {"name": name, "file": f"{name}.csv", "sha256": "0" * 64, "n_samples": 100 + k, "n_nodes": len(names)}
+        | {"row_counter": None, "edges": graph.n_edges, "mean_degree": graph.mean_degree}
+        | {"mean_squared_difference": 1.0, "contribution": 2.0 + k, "is_consensus": False}
+        for k, (name, graph) in enumerate(graphs.items())
+    ]
+    record = {
+        "format": 1,
+        "kind": "silos",
+        "created": datetime(2026, 1, 1, tzinfo=UTC).isoformat(timespec="seconds"),
+        "silos": each,
+        "resumed": False,
+        "parameters": {"method": "exact", "degree": 4.0, "tol": 1e-6},
+        "result": RESULT
+        | {"nodes": len(names), "consensus_edges": consensus.n_edges, "degree_asked": 4.0, "degree_reached": True}
+        | {"coupling": 0.5, "sparsity": 0.4, "nu": 3.0, "lam": 1.0, "rho": 3.0, "rounds": 8, "setup_rounds": 2},
+        "versions": versions(),
+    }
+    history = [
+        {"round": k, "objective": 12.5 + 10.0**-k, "gap": math.inf if k == 1 else 10.0 ** (1 - k)} for k in range(1, 9)
+    ]
+    if change is not None:
+        change(record)
+    shared = {silo["name"] for silo in record["silos"] if silo.get("graph_shared", True)}
+    folder.mkdir(parents=True)
+    fill(folder, consensus, {name: graph for name, graph in graphs.items() if name in shared}, history, record)
+    assert (folder / SILOS).is_dir()
+    return folder
+
+
+def table_run(folder: Path, *, n_nodes=12, seed=0):
+    """A finished run over one table."""
+    rng = np.random.default_rng(seed)
+    graph = ring([f"node{node}" for node in range(n_nodes)], rng, 2 * n_nodes)
+    folder.mkdir(parents=True)
+    for name in GRAPH_FILES:
+        write_graph(graph, folder / name)
+    source = {"file": "brain.csv", "sha256": "0" * 64, "n_samples": 8, "n_nodes": n_nodes, "row_counter": None}
+    record = {
+        "format": 1,
+        "created": datetime(2026, 1, 1, tzinfo=UTC).isoformat(timespec="seconds"),
+        "input": source,
+        "parameters": {"degree": 4.0, "tol": 1e-8, "solver": "newton"},
+        "result": RESULT
+        | {"nodes": n_nodes, "edges": graph.n_edges, "mean_degree": graph.mean_degree, "degree_asked": 4.0}
+        | {"degree_reached": True, "iterations": 4, "solves": 2},
+        "versions": versions(),
+    }
+    (folder / "run.json").write_text(json.dumps(record), encoding="utf-8")
+    return folder

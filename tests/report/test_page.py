@@ -1,0 +1,185 @@
+"""The page: one file, its data safe whatever nodes are called, its words true."""
+
+import json
+import re
+import time
+
+import pytest
+
+from report.made_runs import study_run, table_run
+from silograph.cli_report import ReportRequest, formats_of
+from silograph.cli_report import run as run_command
+from silograph.errors import OutputError, ParameterError
+from silograph.report import write_report
+from silograph.report.layout import layout_of
+from silograph.report.measures import overlaps
+from silograph.report.page import LIBRARIES, OURS, as_json, asset
+from silograph.report.reading import percent, reading, scientific
+from silograph.report.run_data import read_run
+
+EVIL = ["<script>alert(1)</script>", "</script><img src=x onerror=alert(1)>", "<!--", '"&quot;,', "a\u2028b", "='1+1"]
+
+
+def data_of(page):
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page.read_text("utf-8"), re.DOTALL)
+    return json.loads(found.group(1))
+
+
+def words_of(run):
+    alike = overlaps([*run.graphs.values(), run.main])
+    return " ".join(line for one in reading(run, layout_of(run).community, alike) for line in one.sentences)
+
+
+def test_the_page_holds_the_runs_numbers(tmp_path):
+    folder = study_run(tmp_path / "run")
+    data, run = data_of(write_report(folder)), read_run(folder)
+    assert data["graphs"][0]["weights"] == run.main.weights.tolist()
+    assert [graph["name"] for graph in data["graphs"]] == ["consensus", "oslo", "lima", "kyoto"]
+    assert data["nodes"] == list(run.names)
+
+
+def test_the_same_run_gives_the_same_page(tmp_path):
+    folder = study_run(tmp_path / "run")
+    first = write_report(folder, tmp_path / "a.html").read_bytes()
+    assert write_report(folder, tmp_path / "b.html").read_bytes() == first
+
+
+def test_names_cannot_become_markup(tmp_path):
+    folder = study_run(tmp_path / "run", names=EVIL, silos=("oslo", "<b>lima<b>"))
+    text = write_report(folder, title="</title><script>").read_text("utf-8")
+    assert data_of(folder / "report.html")["nodes"] == EVIL
+    ends = len(re.findall("</script", text, re.IGNORECASE))
+    assert ends == 1 + len(LIBRARIES) + 1  # data, libraries, ours
+    body = re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)
+    assert "alert" not in body
+    assert "<b>lima" not in body
+
+
+def test_json_is_safe_inside_an_element_and_reads_back():
+    text = as_json(EVIL)
+    assert not set("<>&\u2028\u2029") & set(text)
+    assert json.loads(text) == EVIL
+
+
+def test_a_policy_forbids_every_request(tmp_path):
+    text = write_report(study_run(tmp_path / "run")).read_text("utf-8")
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text).group(1)
+    assert "default-src 'none'" in policy
+    assert "'unsafe-inline'" not in policy.split("style-src")[0]
+    assert "unsafe-eval" not in policy
+    assert "http" not in policy
+
+
+def test_no_script_could_end_its_element():
+    for name in (*LIBRARIES, *OURS):
+        assert "</script" not in asset(name).lower()
+        assert "<!--" not in asset(name)
+
+
+def test_libraries_come_with_their_licences():
+    for name in ("cytoscape", "plotly", "nilearn"):
+        assert "opyright" in asset(f"vendor/{name}.LICENSE")
+
+
+def test_ten_silos_of_a_hundred_nodes_take_little(tmp_path):
+    folder = study_run(tmp_path / "run", n_nodes=100, silos=[f"site{k}" for k in range(10)], more=30)
+    started = time.process_time()
+    page = write_report(folder)
+    assert time.process_time() - started < 5
+    assert page.stat().st_size < 6e6
+
+
+def test_of_more_edges_than_a_page_can_hold_the_strongest_stay_and_all_are_counted(tmp_path, monkeypatch):
+    monkeypatch.setattr("silograph.report.payload.MOST_EDGES", 20)
+    folder = study_run(tmp_path / "run", silos=("oslo",))
+    graph, whole = data_of(write_report(folder))["graphs"][1], read_run(folder).graphs["oslo"]
+    assert sorted(graph["weights"]) == sorted(whole.weights.tolist())[-10:]
+    assert graph["total"] == whole.n_edges > 10
+
+
+def test_the_reading_tells_who_differs_and_who_is_near(tmp_path):
+    words = words_of(read_run(study_run(tmp_path / "run")))
+    assert "kyoto is nearest to the consensus" in words
+    assert "certifies the optimum of the model, not that every edge is true" in words
+    for silo in ("oslo", "lima", "kyoto"):
+        assert f"{silo}: " in words
+
+
+def test_the_reading_tells_of_what_is_kept_fused_or_not_converged(tmp_path):
+    def change(record):
+        record["silos"][0] |= {"graph_shared": False}
+        record["silos"][1] |= {"is_consensus": True, "contribution": None}
+        record["result"] |= {"converged": False, "relative_gap": 0.25}
+
+    words = words_of(read_run(study_run(tmp_path / "run", change=change)))
+    assert "oslo keeps its graph to itself" in words
+    assert "lima fused with the consensus" in words
+    assert "was not met" in words
+
+
+def test_a_method_without_a_certificate_is_not_trusted(tmp_path):
+    def change(record):
+        record["result"] |= {"converged": None, "relative_gap": None}
+        record["parameters"]["method"] = "fedavg"
+
+    folder = study_run(tmp_path / "run", change=change)
+    assert "has no certificate" in words_of(read_run(folder))
+    assert data_of(write_report(folder))["verdict"] == {"good": None, "text": "no certificate"}
+
+
+def test_one_table_with_few_samples_is_doubted(tmp_path):
+    words = words_of(read_run(table_run(tmp_path / "run")))
+    assert "8 samples for 12 nodes" in words
+
+
+@pytest.mark.parametrize(("part", "said"), [(0, "0%"), (0.001, "less than 1%"), (0.5, "50%"), (0.999, "more than 99%")])
+def test_a_part_is_not_rounded_to_nothing_or_all(part, said):
+    assert percent(part) == said
+
+
+def test_small_numbers_are_written_as_people_do():
+    assert scientific(5.6e-7) == "5.6·10⁻⁷"
+    assert scientific(1e-6) == "10⁻⁶"
+
+
+def test_a_federation_is_shown(tmp_path):
+    def change(record):
+        record["federation"] = {"run": "first", "study": "brains", "left_out": {"quito": "no answer"}, "attempts": 2}
+
+    records = data_of(write_report(study_run(tmp_path / "run", change=change)))["record"]
+    rows = dict(next(part["rows"] for part in records if part["title"] == "Federation"))
+    assert rows["left out"] == "quito: no answer"
+    assert rows["attempts"] == "2"
+
+
+def test_coordinates_place_the_nodes_and_a_third_makes_a_brain(tmp_path, monkeypatch):
+    monkeypatch.setattr("silograph.report.page.write_spatial", lambda graph, space, out: None)
+    folder = study_run(tmp_path / "run")
+    places = tmp_path / "places.csv"
+    places.write_text("name,x,y,z\n" + "".join(f"node{k},{k},{2 * k},{-k}\n" for k in range(12)))
+    data = data_of(write_report(folder, coordinates=places))
+    assert data["layout"]["space"][3] == [3, 6, -3]
+    assert set(data["outlines"]) == {"Sagittal", "Axial", "Coronal"}
+    places.write_text("name,x,y\n" + "".join(f"node{k},{k},{2 * k}\n" for k in range(12)))
+    data = data_of(write_report(folder, coordinates=places))
+    assert data["layout"]["space"] is None
+    assert data["layout"]["places"][11] == [0.75, 1.0]
+
+
+def test_the_command_says_where_things_are(tmp_path):
+    folder = study_run(tmp_path / "run")
+    said = run_command(ReportRequest(run=folder, out=tmp_path / "new" / "page.html"))
+    assert (tmp_path / "new" / "page.html").is_file()
+    assert "page.html" in said[0]
+
+
+def test_a_folder_is_no_page(tmp_path):
+    with pytest.raises(OutputError, match=r"report\.html"):
+        write_report(study_run(tmp_path / "run"), tmp_path)
+
+
+def test_formats_are_those_known():
+    assert formats_of("svg, PNG") == ("svg", "png")
+    assert formats_of(None) == ()
+    with pytest.raises(ParameterError, match="svg, pdf, png"):
+        formats_of("jpeg")
