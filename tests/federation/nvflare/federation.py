@@ -56,6 +56,7 @@ class RealFederation:
         join: Sequence[str] = ("--approve-all",),
         also: Mapping[str, Sequence[str]] | None = None,
         make_table: Callable[[Path, int], object] = write_table,
+        nodes: Sequence[str] = NODES,
         start: bool = True,
     ) -> None:
         self.folder, self.sites, self.port = folder.resolve(), tuple(sites), free_port()
@@ -67,7 +68,7 @@ class RealFederation:
         self.folder.mkdir(parents=True, exist_ok=True)
         for seed, site in enumerate(self.sites):
             make_table(self.table(site), seed)
-        (self.folder / "nodes.txt").write_text("\n".join(NODES) + "\n")
+        (self.folder / "nodes.txt").write_text("\n".join(nodes) + "\n")
         try:
             self._found()
             if start:
