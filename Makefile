@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo demo-federation bench-federation wheels paper browser test test-slow test-lowest lint format bench bench-quick docs clean clean-cache
+.PHONY: help demo demo-federation bench-federation vendor wheels paper browser test test-slow test-lowest lint format bench bench-quick docs clean clean-cache
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -53,6 +53,9 @@ bench-quick: $(VENV)/bench.stamp  ## The same on small problems, in two minutes
 bench-federation: $(VENV)/test.stamp  ## What a round costs between real sites, and what survives which fault, in an hour
 	$(BIN)/python -m benchmarks.federation.overhead
 	$(BIN)/python -m benchmarks.federation.faults
+
+vendor: $(VENV)/report.stamp  ## Bring the libraries inside the report's page up to date (needs npm)
+	$(BIN)/python tools/vendor.py
 
 wheels: $(VENV)/nvflare.stamp  ## Fill wheels/ with all that a federation or a site needs, to install without a network (170 MB)
 	rm -rf wheels

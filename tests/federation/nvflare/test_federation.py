@@ -288,12 +288,12 @@ def test_a_run_that_is_interrupted_goes_on_with_the_same_bits(fed, tmp_path):
 
 @pytest.mark.slow
 def test_a_study_that_says_stop_names_the_site_that_is_away_and_goes_on_when_it_is_back(fed, tmp_path):
-    text, out = study_text(EXACT, 'on_missing = "stop"\ntimeout = 3'), tmp_path / "run"
+    text, out = study_text(EXACT, 'on_missing = "stop"\ntimeout = 30'), tmp_path / "run"
     fed.stop_site("oslo")
     try:
         study = fed.write_study(text)
         done = fed.command("federation", "run", study, "--out", out, "--folder", fed.fed, code=1)
-        assert "oslo: was not connected for 3 s. The study says to stop then." in done.stderr
+        assert "oslo: was not connected for 30 s. The study says to stop then." in done.stderr
         assert "oslo is not connected; waiting for it." in done.stderr
         assert not [site for site in ("kyoto", "lima") if f"{site}: was not" in done.stderr]
         assert [path.name for path in out.iterdir()] == ["checkpoint"]
@@ -308,14 +308,14 @@ def test_a_study_that_says_stop_names_the_site_that_is_away_and_goes_on_when_it_
 
 @pytest.mark.slow
 def test_a_study_that_says_continue_is_learned_from_the_sites_that_are_left(fed, tmp_path):
-    text, out = study_text(EXACT, 'on_missing = "continue"\ntimeout = 3'), tmp_path / "run"
+    text, out = study_text(EXACT, 'on_missing = "continue"\ntimeout = 30'), tmp_path / "run"
     fed.stop_site("oslo")
     try:
         record = fed.run(text, out)
     finally:
         fed.start_site("oslo")
     fed.wait_connected()
-    assert record["federation"]["left_out"] == {"oslo": "was not connected for 3 s"}
+    assert record["federation"]["left_out"] == {"oslo": "was not connected for 30 s"}
     assert_conforms(fed, out, text, ("kyoto", "lima"))
 
 
@@ -393,13 +393,16 @@ def work():
     def tell(engine, letters):
         told = []
         for data in letters:
-            message = Shareable()
-            message[DATA] = data
-            with engine.new_context() as context:
-                replies = engine.send_aux_request(
-                    targets=["lima"], topic=TOPIC, request=message, timeout=10.0, fl_ctx=context
-                )
-            told.append(str(bytes(replies.get("lima", {}).get(DATA) or b"")))
+            answer = None
+            while answer is None:  # the other site's process may come up later than this one
+                message = Shareable()
+                message[DATA] = data
+                with engine.new_context() as context:
+                    replies = engine.send_aux_request(
+                        targets=["lima"], topic=TOPIC, request=message, timeout=3.0, fl_ctx=context
+                    )
+                answer = replies.get("lima", {}).get(DATA)
+            told.append(str(bytes(answer)))
         pathlib.Path(os.environ["MOLE"]).write_text("\\n".join(told))
 
     executor.SiteExecutor._reply = reply
