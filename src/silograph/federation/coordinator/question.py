@@ -171,7 +171,8 @@ class Question(Generic[T]):
             reply = self.post.transport.ask(self.site, data, wait)
             if isinstance(reply, Silence):
                 self._silent(reply)
-                wait = min(growth * wait, LONGEST_WAIT)
+                if reply is Silence.LATE:  # to be out of reach is told at once, and often: no reason to wait for longer
+                    wait = min(growth * wait, LONGEST_WAIT)
                 continue
             self.heard = time.monotonic()
             self.traffic.count(up=len(reply))
@@ -200,9 +201,10 @@ class Question(Generic[T]):
     def _check_patience(self, what: str = "has not answered") -> None:
         """After the study's timeout the policy applies; one that waits says so once, and waits on."""
         policy = self.post.policy
-        if time.monotonic() - self.since <= policy.timeout:
+        limit = max(policy.timeout, self.gone_after)  # a process that comes up is not missing yet
+        if time.monotonic() - self.since <= limit:
             return
-        reason = f"{what} for {policy.timeout:g} s"
+        reason = f"{what} for {limit:g} s"
         if policy.on_missing != "wait":
             raise TroubleFound(self.site, "missing", reason)
         if not self.told:
