@@ -57,14 +57,14 @@ def test_every_setting_is_written_with_a_line_that_explains_it(tmp_path):
     limits = lines[lines.index("[limits]") + 1 :]
     assert [line.startswith("#") for line in limits] == [True, False] * 6
     assert "min_samples = 20" in limits
-    assert '# key = "subject"' in lines
+    assert '# key = "signals"' in lines
     assert read_site(tmp_path / "new" / "oslo") == OSLO
 
 
 def test_the_hints_in_comments_are_toml_once_the_mark_is_taken_away(tmp_path):
     text = write_site(tmp_path, OSLO).read_text()
     table = tomllib.loads(text.replace("# key", "key").replace("# header", "header"))["table"]
-    assert table == {"drop": [], "key": "subject", "header": True}
+    assert table == {"drop": [], "key": "signals", "header": True}
 
 
 def test_what_is_left_out_has_its_default_and_the_defaults_protect(tmp_path):

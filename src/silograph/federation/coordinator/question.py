@@ -201,7 +201,8 @@ class Question(Generic[T]):
     def _check_patience(self, what: str = "has not answered") -> None:
         """After the study's timeout the policy applies; one that waits says so once, and waits on."""
         policy = self.post.policy
-        limit = max(policy.timeout, self.gone_after)  # a process that comes up is not missing yet
+        coming_up = self.gone_after == COMING_UP  # it is not missing yet
+        limit = max(policy.timeout, COMING_UP) if coming_up else policy.timeout
         if time.monotonic() - self.since <= limit:
             return
         reason = f"{what} for {limit:g} s"
