@@ -17,12 +17,11 @@ from federation.nvflare.federation import KINDS, PATIENCE, RealFederation, study
 from silograph.federation.coordinator.history import History
 from silograph.study_file import parse_study
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")]
 
 LEARN = 'method = "algorithm1"\nrounds = 60\nalpha = 0.5\nbeta = 0.25'
 CERTIFIED = 'method = "exact"\ndegree = 3\ntol = 1e-9'
 FOUR_SITES = (*SITES, "quito")
-EVERY_DAY = "site parent"  # the others take minutes together
 
 
 @pytest.fixture(scope="module")
@@ -44,9 +43,7 @@ def assert_conforms(fed: RealFederation, results: Path, text: str, sites: tuple[
     assert_same_result(results, learned, NODES, sites)
 
 
-@pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=[] if kind == EVERY_DAY else pytest.mark.slow) for kind in KINDS]
-)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_run_outlives_a_process_that_is_killed(fed, tmp_path, kind):
     text = study_text(LEARN, name=f"kill the {kind}")
     before = len(list((fed.fed / "runs").glob("*")))
@@ -60,7 +57,6 @@ def test_a_run_outlives_a_process_that_is_killed(fed, tmp_path, kind):
     fed.wait_connected()
 
 
-@pytest.mark.slow
 def test_a_run_goes_on_without_a_site_that_is_gone_for_good_if_the_study_says_so(tmp_path):
     text = study_text(CERTIFIED, 'on_missing = "continue"\ntimeout = 15')
     with RealFederation(tmp_path / "fed", sites=FOUR_SITES) as fed:
