@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from silograph.cli_folders import federation_folder
-from silograph.cli_talk import NOT_CONVERGED, PIPE_WIDTH, Talk, guarded, tell, warn
+from silograph.cli_talk import NOT_CONVERGED, PIPE_WIDTH, Talk, guarded, need_nvflare, tell, warn
 from silograph.errors import ParameterError
 
 app = typer.Typer(
@@ -50,7 +50,7 @@ def new(
     """Found a federation."""
 
     def work() -> None:
-        _need_nvflare()
+        need_nvflare()
         from silograph.cli_federation_new import founded
 
         names = [site for group in (*sites, *(more or ())) for site in group.split(",") if site]
@@ -72,7 +72,7 @@ def approve(
     """Sign a request."""
 
     def work() -> None:
-        _need_nvflare()
+        need_nvflare()
         from silograph.federation.nvflare.authority import sign_request
 
         site = request.name.removesuffix(".request.zip")
@@ -94,7 +94,7 @@ def start(
     """Host the server."""
 
     def work() -> None:
-        _need_nvflare()
+        need_nvflare()
         from silograph.federation.nvflare.hosting import host_server
         from silograph.federation.nvflare.systemd import systemd_unit
 
@@ -116,7 +116,7 @@ def status(
     """Show how things are."""
 
     def work() -> None:
-        _need_nvflare()
+        need_nvflare()
         from silograph.cli_federation_status import as_data, shown
 
         data = as_data(federation_folder(folder), ask=not quick)
@@ -151,7 +151,7 @@ def run(
     """Run a study."""
 
     def work() -> None:
-        _need_nvflare()
+        need_nvflare()
         from silograph.cli_federation_run import RunRequest, begun, finished, resumed
         from silograph.cli_study import summary
         from silograph.study_runs import finished_record
@@ -196,15 +196,9 @@ def demo(
     """Show a federation."""
 
     def work() -> None:
-        _need_nvflare()
+        need_nvflare()
         from silograph.cli_federation_demo import demonstrate
 
         demonstrate(out, n_sites=sites, force=force)
 
     guarded(work)
-
-
-def _need_nvflare() -> None:
-    from silograph._extras import required
-
-    required("nvflare", extra="nvflare", purpose="to run a federation")

@@ -17,7 +17,7 @@ from silograph.cli_folders import federation_folder
 from silograph.cli_tables import progress_bar
 from silograph.errors import CheckpointError, ParameterError, SilosError
 from silograph.federation.coordinator.history import History, Site
-from silograph.federation.coordinator.run_folder import HISTORY, RESULTS, RunFolder, new_run, open_run
+from silograph.federation.coordinator.run_folder import HISTORY, RESULTS, RUNS, RunFolder, new_run, open_run
 from silograph.federation.coordinator.supervisor import Supervisor
 from silograph.federation.locks import Lock
 from silograph.federation.nvflare.authority import read_federation
@@ -26,7 +26,6 @@ from silograph.federation.refusals import PASSING
 from silograph.runs import RECORD, check_output
 from silograph.study_file import read_study
 
-RUNS = "runs"
 COMMAND = "silograph federation run"
 EVERY = 0.5  # seconds between two looks at the history
 

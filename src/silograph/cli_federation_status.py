@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from silograph.federation.coordinator.history import History
-from silograph.federation.coordinator.run_folder import open_run
+from silograph.federation.coordinator.run_folder import ABOUT, RUNS, open_run
 from silograph.federation.coordinator.supervisor import FRESH, POLL, ServerAwayError
 from silograph.federation.coordinator.survey import read_status
 from silograph.federation.nvflare.authority import read_federation
@@ -66,7 +66,7 @@ def _ask(lead: Lead, sites: list[str]) -> None:
 
 def _runs(folder: Path) -> list[dict[str, Any]]:
     runs = []
-    for path in sorted(folder.glob("runs/*/run.json"), key=lambda path: path.stat().st_mtime):
+    for path in sorted(folder.glob(f"{RUNS}/*/{ABOUT}"), key=lambda path: path.stat().st_mtime):
         run, outcome = open_run(path.parent), open_run(path.parent).outcome()
         with History.open_read(run.history) as history:
             last = history.last_round()

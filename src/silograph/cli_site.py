@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from silograph.cli_folders import site_folder
-from silograph.cli_talk import PIPE_WIDTH, guarded
+from silograph.cli_talk import PIPE_WIDTH, guarded, need_nvflare
 from silograph.errors import SilographError
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def request(
     def work() -> None:
         from silograph.federation.invitation import read_invitation
 
-        _need_nvflare()
+        need_nvflare()
         from silograph.federation.nvflare.kits import make_request
 
         invited = read_invitation(invitation)
@@ -93,7 +93,7 @@ def join(
     """Join."""
 
     def work() -> None:
-        _need_nvflare()
+        need_nvflare()
         from silograph.cli_join import joined
 
         home = site_folder(folder, named=Path(signed.name.removesuffix(".signed.zip")))
@@ -122,7 +122,7 @@ def start(
     """Host the site."""
 
     def work() -> None:
-        _need_nvflare()
+        need_nvflare()
         from silograph.federation.nvflare.hosting import host_site
         from silograph.federation.nvflare.systemd import systemd_unit
         from silograph.federation.site.settings import read_site
@@ -297,12 +297,6 @@ def _revoke(home: Path, approvals: Approvals, study: str) -> None:
     entry = {"what": "revoked", "by": _user(), "detail": f"study {sha}"}
     AuditLog(home / "audit.jsonl").append(entry, durable=True)
     _say(f"Revoked {sha}.")
-
-
-def _need_nvflare() -> None:
-    from silograph._extras import required
-
-    required("nvflare", extra="nvflare", purpose="to take part in a federation")
 
 
 def _say(*lines: str) -> None:

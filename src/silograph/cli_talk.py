@@ -12,6 +12,7 @@ from typing import Any
 import typer
 from rich.console import Console, RenderableType
 
+from silograph._extras import required
 from silograph.errors import ParameterError, SilographError
 
 BAD_INPUT, WRONG_USAGE = 1, 2
@@ -71,6 +72,11 @@ def guarded(
     except BrokenPipeError:  # the reader of our output left, as `| head` does
         sys.stderr.close()
         raise typer.Exit(0) from None
+
+
+def need_nvflare() -> None:
+    """Raise, with what to install, where federations cannot run."""
+    required("nvflare", extra="nvflare", purpose="to run a federation or to take part in one")
 
 
 def warn(message: str) -> None:

@@ -114,10 +114,10 @@ def fill(
     folder: Path, consensus: Graph, silos: Mapping[str, Graph], history: Sequence[Record], record: Mapping[str, Any]
 ) -> None:
     """Write all results into an empty folder."""
-    _write_graphs(folder / CONSENSUS, consensus)
+    write_graphs(folder / CONSENSUS, consensus)
     (folder / SILOS).mkdir()
     for name, graph in silos.items():
-        _write_graphs(folder / SILOS / name, graph)
+        write_graphs(folder / SILOS / name, graph)
     _write_history(folder / HISTORY, history)
     text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
     (folder / RECORD).write_text(text, encoding="utf-8")
@@ -160,7 +160,8 @@ def tidy(folder: Path) -> None:
         shutil.rmtree(left, ignore_errors=True)
 
 
-def _write_graphs(folder: Path, graph: Graph) -> None:
+def write_graphs(folder: Path, graph: Graph) -> None:
+    """Write one graph in every format, into a folder that is made for it."""
     folder.mkdir(parents=True)
     for name in GRAPH_FILES:
         write_graph(graph, folder / name)

@@ -1,11 +1,14 @@
-"""A file that one process at a time holds; whoever dies lets go of it."""
+"""Files that one process at a time holds; whoever dies lets go of them."""
 
 from __future__ import annotations
 
-import fcntl
 import os
 import time
 from pathlib import Path
+from types import ModuleType
+from typing import IO
+
+from silograph.errors import SilographError
 
 
 class Lock:
@@ -17,6 +20,7 @@ class Lock:
 
     def take(self, *, wait: float = 0.0) -> bool:
         """Hold the lock; after `wait` seconds of trying in vain, say no."""
+        fcntl = _fcntl()
         handle = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
         deadline = time.monotonic() + wait
         while True:
@@ -36,3 +40,19 @@ class Lock:
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
+
+
+def lock(file: IO[bytes], *, shared: bool = False) -> None:
+    """Wait until no other process holds the file; it is ours until it is closed, or this process ends."""
+    fcntl = _fcntl()
+    fcntl.flock(file, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+
+
+def _fcntl() -> ModuleType:
+    try:
+        import fcntl
+    except ImportError as error:
+        raise SilographError(
+            "A site needs Linux or macOS: this system cannot lock files (no fcntl). Use WSL or a container."
+        ) from error
+    return fcntl

@@ -158,11 +158,11 @@ class Question(Generic[T]):
     late: float = 0.0  # when it was last in reach, but silent
     greeted: bool = False
     passing: frozenset[str] = PASSING
-    gone_after: float = GONE_AFTER
+    greeting: bool = False  # of processes that may still be coming up
 
     def answer(self) -> T:
         """The answer, once there is one that can be believed."""
-        wait, growth = (HELLO_WAIT, HELLO_GROWTH) if self.gone_after == COMING_UP else (FIRST_WAIT, 2.0)
+        wait, growth = (HELLO_WAIT, HELLO_GROWTH) if self.greeting else (FIRST_WAIT, 2.0)
         while True:
             if self.over.is_set() or self.post.stopped():
                 raise NotNeeded
@@ -190,7 +190,7 @@ class Question(Generic[T]):
         if silence is Silence.LATE:
             self.late = now
         else:
-            patience = GONE_AFTER if silence is Silence.GONE else self.gone_after
+            patience = COMING_UP if self.greeting and silence is not Silence.GONE else GONE_AFTER
             if silence is Silence.UNREACHABLE:
                 heard = max(heard, self.late)  # to be late is not to be out of reach
             if now - heard > patience:
@@ -201,8 +201,7 @@ class Question(Generic[T]):
     def _check_patience(self, what: str = "has not answered") -> None:
         """After the study's timeout the policy applies; one that waits says so once, and waits on."""
         policy = self.post.policy
-        coming_up = self.gone_after == COMING_UP  # it is not missing yet
-        limit = max(policy.timeout, COMING_UP) if coming_up else policy.timeout
+        limit = max(policy.timeout, COMING_UP) if self.greeting else policy.timeout  # coming up is not missing
         if time.monotonic() - self.since <= limit:
             return
         reason = f"{what} for {limit:g} s"

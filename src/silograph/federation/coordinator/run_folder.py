@@ -24,6 +24,7 @@ from silograph._atomic import make_folder, write_text, writing
 from silograph.errors import CheckpointError
 from silograph.study_file import StudyFile, parse_study
 
+RUNS = "runs"  # in the federation's folder
 ABOUT, STUDY, OUTCOME, RESULTS, HISTORY = "run.json", "study.toml", "outcome.json", "results", "history.sqlite"
 
 Ended = Literal["done", "trouble", "stopped", "failed"]

@@ -17,8 +17,6 @@ from typing import TypeVar
 from silograph._types import Vector
 from silograph.errors import ProtocolError
 from silograph.federation.coordinator.question import (
-    COMING_UP,
-    GONE_AFTER,
     NotNeeded,
     Post,
     Question,
@@ -60,7 +58,7 @@ class Sites:
 
     def greet(self) -> None:
         """Tell every site what is going to be asked, and wait until each is ready."""
-        self._ask_all(self._post.hello(), lambda site, reply: None, gone_after=COMING_UP)
+        self._ask_all(self._post.hello(), lambda site, reply: None, greeting=True)
 
     def exchange(self, method: Method, task: Task) -> Total:
         """Ask every site, check every answer, add up."""
@@ -117,7 +115,7 @@ class Sites:
         checked: Callable[[str, Opened], T],
         *,
         allowed: Sequence[str] = (),
-        gone_after: float = GONE_AFTER,
+        greeting: bool = False,
     ) -> list[T]:
         """Every site's answer, in the order of sites; raises with all troubles together."""
         started = time.monotonic()
@@ -132,7 +130,7 @@ class Sites:
                 traffic=self.traffic,
                 over=over,
                 allowed=allowed,
-                gone_after=gone_after,
+                greeting=greeting,
             )
             try:
                 return question.answer()

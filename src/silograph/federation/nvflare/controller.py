@@ -11,13 +11,11 @@ from nvflare.apis.shareable import Shareable
 from nvflare.apis.signal import Signal
 
 from silograph.federation.coordinator.conduct import conduct
-from silograph.federation.coordinator.run_folder import open_run
+from silograph.federation.coordinator.run_folder import RUNS, open_run
 from silograph.federation.coordinator.survey import survey
 from silograph.federation.identity import read_signer, read_trust
 from silograph.federation.nvflare.folders import own_folder
 from silograph.federation.nvflare.transport import AuxTransport
-
-RUNS = "runs"
 
 
 class StudyController(Controller):  # type: ignore[misc]

@@ -6,7 +6,6 @@ import contextlib
 import io
 import logging
 import tempfile
-import time
 import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -125,15 +124,3 @@ class Lead:
             with contextlib.suppress(Exception):  # whatever a lost connection makes of it
                 self._session.close()
             self._session = None
-
-
-def wait_for_server(lead: Lead, patience: float) -> dict[str, float]:
-    """The connected sites, once the server answers."""
-    deadline = time.monotonic() + patience
-    while True:
-        try:
-            return lead.connected()
-        except ServerAwayError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.5)

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from silograph.errors import OutputError, ParameterError, ProtocolError
-from silograph.federation.site.audit import lock, replace
+from silograph.federation.locks import lock
+from silograph.federation.site.audit import replace
 
 LARGEST_STUDY, MOST_PENDING, LONGEST_TEXT = 1_000_000, 50, 500
 SHA = re.compile(r"[0-9a-f]{64}")

@@ -24,7 +24,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any
 
-from silograph.errors import OutputError, ParameterError, SilographError
+from silograph.errors import OutputError, ParameterError
+from silograph.federation.locks import lock
 
 Scalar = str | int | float | bool | None
 RESERVED = ("sequence", "time", "previous", "hash")
@@ -116,17 +117,6 @@ def entries(path: Path, *, last: int | None = None) -> Iterator[dict[str, Any]]:
             tail = os.pread(file.fileno(), window, size - window)
             shown = [entry for line in tail.split(b"\n") if (entry := _object(line)) is not None]
         yield from shown[max(0, len(shown) - last) :]
-
-
-def lock(file: IO[bytes], *, shared: bool = False) -> None:
-    """Wait until no other process holds the file; it is ours until it is closed, or this process ends."""
-    try:
-        import fcntl
-    except ImportError as error:
-        raise SilographError(
-            "A site needs Linux or macOS: this system cannot lock files (no fcntl). Use WSL or a container."
-        ) from error
-    fcntl.flock(file, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
 
 
 def replace(path: Path, data: bytes, *, durable: bool) -> None:

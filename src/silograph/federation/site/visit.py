@@ -20,14 +20,13 @@ from silograph.federation.site.holding import Fingerprint, fingerprint, load, st
 from silograph.federation.site.memory import Answered, RunMemory, forget_old
 from silograph.federation.site.settings import SiteSettings
 from silograph.graph import graph_on
-from silograph.graph_files import write_graph
 from silograph.methods.method import Method
 from silograph.study_file import StudyFile
 from silograph.study_methods import setup_of, silo_method
+from silograph.study_runs import write_graphs
 
 SETUP, LEARN = "setup", "learn"
 STATE, RESULTS = "state", "results"
-GRAPH_FILES = ("graph.graphml", "edges.csv", "graph.npz")
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -97,9 +96,7 @@ class Visit:
         graphs = {"own": w, "consensus": task.vector("consensus")}
         with writing_folder(results / self.run, replace=True) as inside:
             for name, weights in graphs.items():
-                (inside / name).mkdir()
-                for file in GRAPH_FILES:
-                    write_graph(graph_on(self.silo.pairs, weights, self.nodes), inside / name / file)
+                write_graphs(inside / name, graph_on(self.silo.pairs, weights, self.nodes))
             about = {"run": self.run, "study": self.study.name, "sha256": self.study.sha256, "silos": self.silos}
             (inside / "about.json").write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
         return update_of(task.header, self.silo.name, {"graph": w})
