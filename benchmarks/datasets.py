@@ -16,10 +16,10 @@ from scipy.spatial import KDTree
 from scipy.spatial.distance import pdist
 
 from benchmarks.catalogue import DATASETS, Case
-from silograph._types import Matrix, Vector
-from silograph.edges import Pairs
-from silograph.problem import LocalProblem
-from silograph.tuning import first_theta, problem_at
+from silograph._util.types import Matrix, Vector
+from silograph.graph.pairs import Pairs
+from silograph.local.degree import first_theta, problem_at
+from silograph.local.problem import LocalProblem
 
 SEED = 20240
 N_SAMPLES = 100

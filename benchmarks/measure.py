@@ -16,8 +16,8 @@ from typing import TypeVar
 
 from benchmarks.objective import relative_gap
 from benchmarks.solvers.base import Iterative, Solver, WholeCall
-from silograph._types import Vector
-from silograph.problem import LocalProblem
+from silograph._util.types import Vector
+from silograph.local.problem import LocalProblem
 
 TARGETS = (1e-4, 1e-8)
 SPACING = 0.05

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from silograph._kernel import kernel
-from silograph._types import Vector
-from silograph.problem import LocalProblem
+from silograph._util.kernel import kernel
+from silograph._util.types import Vector
+from silograph.local.problem import LocalProblem
 
 
 def relative_gap(problem: LocalProblem, w: Vector, lower_bound: float) -> float:

@@ -13,8 +13,8 @@ from benchmarks.measure import measure
 from benchmarks.objective import dual, primal, relative_gap
 from benchmarks.solvers import fbf, fdpg, silograph_gradient
 from benchmarks.solvers.recovery import recovered
-from silograph.problem import LocalProblem
-from silograph.solvers import exact, gradient
+from silograph.local.problem import LocalProblem
+from silograph.local.solvers import exact, gradient
 
 FIRST_ORDER = fdpg.SOLVERS | fbf.SOLVERS | {"gradient": silograph_gradient.SOLVERS["gradient"]}
 

@@ -18,9 +18,9 @@ from benchmarks.catalogue import COMPETITORS, Case
 from benchmarks.measure import Measured, measure
 from benchmarks.objective import dual, relative_gap
 from benchmarks.solvers.base import Solver
-from silograph.edges import Pairs
-from silograph.problem import LocalProblem
-from silograph.solvers import exact
+from silograph.graph.pairs import Pairs
+from silograph.local.problem import LocalProblem
+from silograph.local.solvers import exact
 
 REFERENCE_TOL = 1e-13
 

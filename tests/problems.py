@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.spatial.distance import pdist
 
-from silograph.edges import Pairs
-from silograph.problem import LocalProblem
+from silograph.graph.pairs import Pairs
+from silograph.local.problem import LocalProblem
 
 
 def smooth_signals(rng: np.random.Generator, n_samples: int, n_nodes: int) -> np.ndarray:

@@ -12,7 +12,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 from typer.testing import CliRunner
 
-from silograph.cli import app
+from silograph.cli.app import app
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, f1_score, precision_score, recall_score, roc_auc_score
 
 from silograph.errors import GraphError, ParameterError
-from silograph.graph import Graph
+from silograph.graph.graph import Graph
 from silograph.metrics import Scores, average_precision, f_score, precision, recall, relative_error, roc_auc, score
 
 

@@ -9,11 +9,11 @@ import pytest
 
 from experiments.small import promised
 from silograph import ConsensusGraph, score
+from silograph.data.moments import Moments
 from silograph.datasets import make_silos
-from silograph.edges import Pairs
 from silograph.experiments.catalogue import EXPERIMENTS
-from silograph.methods.sweeps import Iteration, sweep_algorithm1
-from silograph.moments import Moments
+from silograph.graph.pairs import Pairs
+from silograph.methods.common.sweeps import Iteration, sweep_algorithm1
 
 FOLDER = Path(__file__).parents[1] / "docs" / "paper"
 SEEDS, SILOS = range(30), 5

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from problems import random_problem
-from silograph.edges import Pairs
 from silograph.errors import ParameterError
-from silograph.problem import LocalProblem
-from silograph.solvers import newton
-from silograph.solvers.gradient import iterate, uniform_start
+from silograph.graph.pairs import Pairs
+from silograph.local.problem import LocalProblem
+from silograph.local.solvers import newton
+from silograph.local.solvers.gradient import iterate, uniform_start
 from silograph.theory import (
     degree_floor,
     delta_for,

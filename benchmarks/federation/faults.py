@@ -34,7 +34,7 @@ from federation.conformance import assert_same_result, learned_here
 from federation.nvflare.federation import study_text, until
 from silograph.federation.coordinator.supervisor import ServerAwayError
 from silograph.federation.nvflare.session import Lead
-from silograph.study_file import parse_study
+from silograph.federation.study_file import parse_study
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 LEARN = 'method = "algorithm1"\nrounds = 60\nalpha = 0.5\nbeta = 0.25'

@@ -11,11 +11,11 @@ from benchmarks.joint.catalogue import SPARSITY, Case
 from benchmarks.joint.objective import JointProblem, lower_bound
 from benchmarks.joint.solvers import admm
 from silo_problems import pair_costs, silo_signals
-from silograph._types import Vector
-from silograph.edges import Pairs
-from silograph.federation.silo import Silo
-from silograph.study import Study, learn_silos
-from silograph.study_settings import StudySettings
+from silograph._util.types import Vector
+from silograph.engine.study import Study, learn_silos
+from silograph.graph.pairs import Pairs
+from silograph.methods.settings import StudySettings
+from silograph.protocol.silo import Silo
 
 SEED = 20241
 REFERENCE_TOL = 1e-10

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.objective import dual
-from silograph._types import Matrix, Vector
-from silograph.edges import Pairs
-from silograph.problem import LocalProblem
-from silograph.solvers import exact
+from silograph._util.types import Matrix, Vector
+from silograph.graph.pairs import Pairs
+from silograph.local.problem import LocalProblem
+from silograph.local.solvers import exact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-from silograph._types import Vector
-from silograph.problem import LocalProblem
+from silograph._util.types import Vector
+from silograph.local.problem import LocalProblem
 
 
 class Run(Protocol):

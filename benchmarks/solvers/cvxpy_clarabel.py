@@ -10,9 +10,9 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from benchmarks.solvers.base import WholeCall
-from silograph._types import Vector
-from silograph.edges import Pairs
-from silograph.problem import LocalProblem
+from silograph._util.types import Vector
+from silograph.graph.pairs import Pairs
+from silograph.local.problem import LocalProblem
 
 
 def call(problem: LocalProblem, tol: float, limit: float) -> Vector:

@@ -19,10 +19,10 @@ import numpy as np
 
 from benchmarks.solvers.base import Iterative
 from benchmarks.solvers.recovery import recovered
-from silograph._kernel import kernel
-from silograph._types import Vector
-from silograph.problem import LocalProblem
-from silograph.solvers.newton import default_start
+from silograph._util.kernel import kernel
+from silograph._util.types import Vector
+from silograph.local.problem import LocalProblem
+from silograph.local.solvers.newton import default_start
 
 SHARE = 0.99
 

@@ -18,10 +18,10 @@ import numpy as np
 
 from benchmarks.solvers.base import Iterative
 from benchmarks.solvers.recovery import recovered
-from silograph._kernel import kernel
-from silograph._types import Vector
-from silograph.problem import LocalProblem
-from silograph.solvers.newton import default_start
+from silograph._util.kernel import kernel
+from silograph._util.types import Vector
+from silograph.local.problem import LocalProblem
+from silograph.local.solvers.newton import default_start
 
 SHRINK = 0.9  # of L per iteration, so that the line search follows the local curvature down as well as up
 

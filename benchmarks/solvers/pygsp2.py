@@ -15,8 +15,8 @@ import numpy as np
 from scipy.spatial.distance import squareform
 
 from benchmarks.solvers.base import WholeCall
-from silograph._types import Vector
-from silograph.problem import LocalProblem
+from silograph._util.types import Vector
+from silograph.local.problem import LocalProblem
 
 DEFAULT_STEP = 0.04
 

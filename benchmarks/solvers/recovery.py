@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from silograph._kernel import kernel
-from silograph._types import Vector
-from silograph.nearest import cheapest_pair
-from silograph.problem import LocalProblem
+from silograph._util.kernel import kernel
+from silograph._util.types import Vector
+from silograph.graph.nearest import cheapest_pair
+from silograph.local.problem import LocalProblem
 
 
 def recovered(problem: LocalProblem, y: Vector) -> Iterator[Vector]:

@@ -1,4 +1,4 @@
-"""The paper's accelerated projected gradient method, the iteration of `silograph.solvers.gradient`, in fused passes.
+"""The paper's accelerated projected gradient method, as in `silograph.local.solvers.gradient`, in fused passes.
 
     w_ex = w + ξ (w − w_before)        w_next = max(w_ex − η ∇(w_ex), 0)        ξ = 0.9
 
@@ -15,10 +15,10 @@ import numpy as np
 
 from benchmarks.solvers.base import Iterative
 from benchmarks.solvers.recovery import recovered
-from silograph._kernel import kernel
-from silograph._types import Vector
-from silograph.problem import LocalProblem
-from silograph.solvers.gradient import GROWTH, MOMENTUM, uniform_start
+from silograph._util.kernel import kernel
+from silograph._util.types import Vector
+from silograph.local.problem import LocalProblem
+from silograph.local.solvers.gradient import GROWTH, MOMENTUM, uniform_start
 
 PAPER_STEP = 0.005
 MAX_HALVINGS = 200

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from benchmarks.solvers.base import WholeCall
-from silograph._types import Vector
-from silograph.problem import LocalProblem
-from silograph.solvers import exact
+from silograph._util.types import Vector
+from silograph.local.problem import LocalProblem
+from silograph.local.solvers import exact
 
 
 def call(problem: LocalProblem, tol: float, limit: float) -> Vector:

@@ -13,7 +13,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from silograph.edges import Pairs
+    from silograph.data.moments import Moments
+    from silograph.data.readers import Signals, open_signals
     from silograph.errors import (
         CheckpointError,
         DataError,
@@ -30,13 +31,12 @@ if TYPE_CHECKING:
     )
     from silograph.estimators.consensus import ConsensusGraph
     from silograph.estimators.smooth import SmoothGraph
-    from silograph.graph import Graph
-    from silograph.graph_files import read_graph, write_graph
+    from silograph.graph.files import read_graph, write_graph
+    from silograph.graph.graph import Graph
+    from silograph.graph.pairs import Pairs
+    from silograph.local.problem import LocalProblem
+    from silograph.local.solvers.solution import Solution
     from silograph.metrics import Scores, score
-    from silograph.moments import Moments
-    from silograph.problem import LocalProblem
-    from silograph.signals import Signals, open_signals
-    from silograph.solvers.solution import Solution
 
 __version__ = "0.1.0"
 
@@ -70,19 +70,19 @@ __all__ = [
 
 _ERRORS = {name: "errors" for name in __all__ if name.endswith(("Error", "Warning"))}
 _HOME = _ERRORS | {
-    "Graph": "graph",
-    "LocalProblem": "problem",
-    "Moments": "moments",
-    "Pairs": "edges",
+    "Graph": "graph.graph",
+    "LocalProblem": "local.problem",
+    "Moments": "data.moments",
+    "Pairs": "graph.pairs",
     "Scores": "metrics",
-    "Signals": "signals",
+    "Signals": "data.readers",
     "ConsensusGraph": "estimators.consensus",
     "SmoothGraph": "estimators.smooth",
-    "Solution": "solvers.solution",
-    "open_signals": "signals",
-    "read_graph": "graph_files",
+    "Solution": "local.solvers.solution",
+    "open_signals": "data.readers",
+    "read_graph": "graph.files",
     "score": "metrics",
-    "write_graph": "graph_files",
+    "write_graph": "graph.files",
 }
 
 

@@ -6,7 +6,7 @@ import sys
 def main() -> None:
     """Run the command line, or say how to get it."""
     try:
-        from silograph.cli import app
+        from silograph.cli.app import app
     except ModuleNotFoundError as error:
         if error.name not in ("typer", "rich"):
             raise

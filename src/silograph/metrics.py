@@ -18,10 +18,10 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from silograph._types import Matrix, Vector
-from silograph.edges import condensed_index
+from silograph._util.types import Matrix, Vector
 from silograph.errors import GraphError, ParameterError
-from silograph.graph import Graph
+from silograph.graph.graph import Graph
+from silograph.graph.pairs import condensed_index
 
 Weights: TypeAlias = Graph | ArrayLike  # a graph, a (nodes, nodes) matrix, or one number per pair
 

@@ -17,10 +17,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from silograph._types import Vector
-from silograph.edges import Pairs
+from silograph._util.types import Vector
 from silograph.errors import ParameterError
-from silograph.problem import LocalProblem
+from silograph.graph.pairs import Pairs
+from silograph.local.problem import LocalProblem
 
 
 def lipschitz_constant(

@@ -17,13 +17,13 @@ pytest.importorskip("nvflare")
 
 from federation.consortium import write_table
 from federation.nvflare.federation import free_port
-from silograph.cli import app
+from silograph.cli.app import app
 from silograph.federation.invitation import Invitation, read_invitation, write_invitation
 from silograph.federation.nvflare.kits import make_request
 from silograph.federation.site.approvals import Approvals, sha_of
 from silograph.federation.site.audit import AuditLog, entries
 from silograph.federation.site.settings import read_site
-from silograph.study_file import read_study
+from silograph.federation.study_file import read_study
 
 NODES = tuple(f"region {k}" for k in range(8))
 STUDY = 'name = "brains"\nnodes = "nodes.txt"\n[learn]\nmethod = "exact"\nrounds = 6\nalpha = 0.5\nbeta = 0.25\n'

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import silograph
 from problems import smooth_signals
 from silograph import SmoothGraph, read_graph
-from silograph.cli import app
+from silograph.cli.app import app
 
 NAMES = [f"n{k}" for k in range(20)]
 

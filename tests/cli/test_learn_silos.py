@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from silo_problems import silo_signals
 from silograph import ConsensusGraph, read_graph
-from silograph.cli import app
+from silograph.cli.app import app
 
 NAMES = ("oslo", "lima", "kyoto")
 

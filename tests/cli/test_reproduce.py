@@ -12,8 +12,9 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from experiments.small import KNOWN_REGIONS, SCALE, write_abide, write_coil
-from silograph import __version__, cli_reproduce
-from silograph.cli import app
+from silograph import __version__
+from silograph.cli.app import app
+from silograph.cli.app import reproduce as cli_reproduce
 from silograph.experiments import catalogue
 from silograph.experiments.catalogue import EXPERIMENTS, Experiment
 
@@ -227,7 +228,7 @@ def test_an_interrupted_run_says_how_to_go_on_and_does(monkeypatch):
 def test_without_the_extra_the_message_says_what_to_install(missing, name):
     code = (
         f"import sys; sys.modules[{missing!r}] = None\n"
-        "from silograph.cli import app\n"
+        "from silograph.cli.app import app\n"
         f"app(['reproduce', {name!r}, '--quick', '--seeds', '2', '--workers', '1'])"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

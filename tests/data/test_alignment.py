@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from silograph.alignment import check_silo_names, order_of
+from silograph.data.alignment import check_silo_names, order_of
 from silograph.errors import SilosError
 
 names_of_nodes = st.lists(st.text(min_size=1, max_size=4), min_size=1, max_size=12, unique=True)

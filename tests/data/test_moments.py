@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.distance import pdist
 
-from silograph.edges import Pairs
+from silograph.data.moments import Moments
 from silograph.errors import SignalError
-from silograph.moments import Moments
+from silograph.graph.pairs import Pairs
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from problems import costs
-from silograph import study
-from silograph.edges import Pairs
+from silograph.engine import study
+from silograph.engine.checkpoint import Checkpoint
+from silograph.engine.study import learn_silos
 from silograph.errors import CheckpointError, OutputError
-from silograph.federation.silo import Silo
-from silograph.federation.store import Checkpoint
-from silograph.study import learn_silos
-from silograph.study_settings import StudySettings
+from silograph.graph.pairs import Pairs
+from silograph.methods.settings import StudySettings
+from silograph.protocol.silo import Silo
 
 
 def saved(folder: Path, *trees: dict, run_id: str = "a run") -> Checkpoint:

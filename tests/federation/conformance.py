@@ -13,14 +13,14 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 
-from silograph.alignment import order_of
-from silograph.edges import Pairs
-from silograph.federation.silo import Silo
-from silograph.graph import Graph, graph_on
-from silograph.graph_files import read_graph, write_graph
-from silograph.study import Study, learn_silos
-from silograph.study_file import StudyFile, pairs_of
-from silograph.tables import TableOptions, read_costs
+from silograph.data.alignment import order_of
+from silograph.data.costs import TableOptions, read_costs
+from silograph.engine.study import Study, learn_silos
+from silograph.federation.study_file import StudyFile, pairs_of
+from silograph.graph.files import read_graph, write_graph
+from silograph.graph.graph import Graph, graph_on
+from silograph.graph.pairs import Pairs
+from silograph.protocol.silo import Silo
 
 GIVEN = "alpha = 0.5\nbeta = 0.25\n"  # without a search for the degree, which takes rounds
 

@@ -20,14 +20,14 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
 from cryptography.x509.oid import NameOID
 
-from silograph.federation.coordinator.conduct import conduct
-from silograph.federation.coordinator.question import Silence
+from silograph.federation.coordinator.attempt import conduct
+from silograph.federation.coordinator.request import Silence
 from silograph.federation.coordinator.run_folder import Outcome, RunFolder, new_run, open_run
 from silograph.federation.envelope import FORMAT, HEAD, MAGIC, Letter, opened
 from silograph.federation.identity import Signer, Trust
-from silograph.federation.site.desk import Desk
+from silograph.federation.site.service import Desk
 from silograph.federation.site.settings import SiteSettings, write_site
-from silograph.study_file import read_study
+from silograph.federation.study_file import read_study
 
 SERVER = "coordinator.example"
 SITES = ("kyoto", "lima", "oslo")

@@ -9,8 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from silograph.errors import PairsError, ParameterError
-from silograph.study_file import MOST_BYTES, Policy, check_site_name, pairs_of, parse_study, read_study, template
-from silograph.study_settings import StudySettings
+from silograph.federation.study_file import (
+    MOST_BYTES,
+    Policy,
+    check_site_name,
+    pairs_of,
+    parse_study,
+    read_study,
+    template,
+)
+from silograph.methods.settings import StudySettings
 
 HEAD = 'name = "brain"\nnodes = ["a", "b", "c"]\n'
 SITE_NAMES = st.from_regex(r"[a-z0-9][a-z0-9-]{0,39}", fullmatch=True)

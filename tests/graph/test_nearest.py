@@ -3,8 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.distance import squareform
 
-from silograph.edges import Pairs
-from silograph.nearest import cheapest_cost, cheapest_pair, nearest_neighbours
+from silograph.graph.nearest import cheapest_cost, cheapest_pair, nearest_neighbours
+from silograph.graph.pairs import Pairs
 
 
 @given(

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.distance import squareform
 
-from silograph.edges import Pairs, chosen_pairs, condensed_index
 from silograph.errors import PairsError
+from silograph.graph.pairs import Pairs, chosen_pairs, condensed_index
 
 
 def some_pairs(n_nodes: int, seed: int, listed: bool) -> tuple[Pairs, np.random.Generator]:

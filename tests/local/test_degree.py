@@ -4,11 +4,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from problems import costs
-from silograph.edges import Pairs
+from silograph.data.moments import Moments
 from silograph.errors import ParameterError
-from silograph.learning import Settings, learn
-from silograph.moments import Moments
-from silograph.tuning import default_degree, first_theta
+from silograph.graph.pairs import Pairs
+from silograph.local.degree import default_degree, first_theta
+from silograph.local.learn import Settings, learn
 
 
 @pytest.mark.parametrize("kind", ["smooth", "independent"])

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from problems import costs
-from silograph.edges import Pairs
 from silograph.errors import ParameterError
-from silograph.learning import Settings, graph_of, learn
+from silograph.graph.pairs import Pairs
+from silograph.local.learn import Settings, graph_of, learn
 
 
 @pytest.mark.parametrize(

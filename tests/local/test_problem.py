@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from problems import problem, random_problem
-from silograph.edges import Pairs
 from silograph.errors import PairsError, ParameterError
-from silograph.problem import LocalProblem
+from silograph.graph.pairs import Pairs
+from silograph.local.problem import LocalProblem
 
 seeds = st.integers(0, 2**32 - 1)
 

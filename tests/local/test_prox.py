@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from problems import random_problem
-from silograph.methods.bounds import dual_parts, within
-from silograph.methods.mixing import coefficients
-from silograph.methods.pull import _pulled_slowly, pulled
-from silograph.solvers.newton import default_start
+from silograph.local.prox import _pulled_slowly, pulled
+from silograph.local.solvers.newton import default_start
+from silograph.methods.common.bounds import dual_parts, within
+from silograph.methods.common.mixing import coefficients
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -9,10 +9,10 @@ from sklearn.exceptions import ConvergenceWarning
 import transcription
 from silo_problems import pair_costs, silo_costs, silo_signals
 from silograph import ConsensusGraph
-from silograph.edges import Pairs
-from silograph.federation.silo import Silo
-from silograph.study import learn_silos, not_converged
-from silograph.study_settings import StudySettings
+from silograph.engine.study import learn_silos, not_converged
+from silograph.graph.pairs import Pairs
+from silograph.methods.settings import StudySettings
+from silograph.protocol.silo import Silo
 from silograph.theory import lipschitz_constant
 
 PAPER = {"alpha": 1.0, "beta": 0.7, "nu": 5.0, "lam": 0.1, "zeta": 0.5}

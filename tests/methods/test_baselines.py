@@ -6,13 +6,13 @@ import pytest
 
 from judge import minimum
 from silo_problems import silo_costs
-from silograph.edges import Pairs
+from silograph.engine.study import learn_silos
 from silograph.errors import ParameterError
-from silograph.federation.silo import Silo
-from silograph.problem import LocalProblem
-from silograph.solvers.settled import settled
-from silograph.study import learn_silos
-from silograph.study_settings import StudySettings
+from silograph.graph.pairs import Pairs
+from silograph.local.problem import LocalProblem
+from silograph.local.solvers.settled import settled
+from silograph.methods.settings import StudySettings
+from silograph.protocol.silo import Silo
 from transcription import degree_matrix
 
 MODEL = {"alpha": 1.0, "beta": 0.7}

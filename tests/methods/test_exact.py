@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from silo_problems import instances, pair_costs, silo_costs
-from silograph.edges import Pairs
-from silograph.federation.silo import Silo
-from silograph.problem import LocalProblem
-from silograph.solvers.settled import settled
-from silograph.study import learn_silos
-from silograph.study_settings import StudySettings
+from silograph.engine.study import learn_silos
+from silograph.graph.pairs import Pairs
+from silograph.local.problem import LocalProblem
+from silograph.local.solvers.settled import settled
+from silograph.methods.settings import StudySettings
+from silograph.protocol.silo import Silo
 
 ROUNDS = 40
 

@@ -7,12 +7,16 @@ import numpy as np
 import pytest
 
 from problems import costs
-from silograph import study
-from silograph.edges import Pairs
+from silograph.engine import study
+from silograph.engine.inprocess import InProcess
+from silograph.engine.loop import run
+from silograph.engine.study import learn_silos
 from silograph.errors import ProtocolError, SilosError
-from silograph.federation.exchange import answered
-from silograph.federation.inprocess import InProcess
-from silograph.federation.messages import (
+from silograph.graph.pairs import Pairs
+from silograph.methods.independent import Independent
+from silograph.methods.settings import StudySettings
+from silograph.protocol.exchange import answered
+from silograph.protocol.messages import (
     Header,
     Task,
     Total,
@@ -22,12 +26,8 @@ from silograph.federation.messages import (
     encode_task,
     encode_update,
 )
-from silograph.federation.run import run
-from silograph.federation.silo import Silo
-from silograph.methods.independent import Independent
-from silograph.methods.method import Answer
-from silograph.study import learn_silos
-from silograph.study_settings import StudySettings
+from silograph.protocol.method import Answer
+from silograph.protocol.silo import Silo
 
 N_NODES, NAMES = 6, ("north", "south", "west")
 SETTINGS = {

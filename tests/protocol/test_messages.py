@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from silograph.errors import ProtocolError
-from silograph.federation.messages import (
+from silograph.protocol.messages import (
     CHECKSUM,
     FORMAT,
     HEAD,

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from silograph.errors import ProtocolError
-from silograph.federation.packing import PLACE, packed, packed_size, unpacked
+from silograph.protocol.packing import PLACE, packed, packed_size, unpacked
 
 SPECIAL = [0.0, -0.0, 5e-324, -1e308, np.inf, -np.inf, np.nan]
 

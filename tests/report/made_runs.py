@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from silograph.graph import Graph
-from silograph.graph_files import write_graph
-from silograph.runs import GRAPH_FILES, versions
-from silograph.study_runs import SILOS, fill
+from silograph.graph.files import write_graph
+from silograph.graph.graph import Graph
+from silograph.runs.folder import SILOS, fill
+from silograph.runs.record import GRAPH_FILES, versions
 
 RESULT = {"alpha": 0.5, "beta": 0.25, "objective": 12.5, "relative_gap": 4.2e-7, "converged": True, "seconds": 0.5}
 

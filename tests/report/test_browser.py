@@ -7,9 +7,9 @@ import pytest
 
 from report.browser import Look, launched
 from report.made_runs import study_run, table_run
-from silograph.graph_files import read_graph
+from silograph.graph.files import read_graph
 from silograph.report import write_report
-from silograph.report.run_data import read_run
+from silograph.runs.reader import read_run
 
 EVIL = "<script>alert(1)</script>"
 AWKWARD = [EVIL, 'say "hi", twice', "&amp;", "<b>bold</b>", "$x$", "müßig 脳"]

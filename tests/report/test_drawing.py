@@ -8,9 +8,9 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
-from silograph.experiments.drawing import BLUE, GREY, LOOKS, RED, draw_bars, draw_graph, panels, save, styled
 from silograph.experiments.figure_brain import strongest
 from silograph.experiments.figure_sizes import standard_error
+from silograph.report.drawing import BLUE, GREY, LOOKS, RED, draw_bars, draw_graph, panels, save, styled
 
 
 def some_figure():

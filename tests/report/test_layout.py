@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import pdist, squareform
 
 from report.made_runs import study_run
-from silograph.graph import Graph
+from silograph.graph.graph import Graph
 from silograph.report.layout import communities, graph_distances, layout_of, modularity, stress_places, unit_square
 from silograph.report.measures import first_threshold, overlaps, own_part
-from silograph.report.run_data import read_run
+from silograph.runs.reader import read_run
 
 
 def blocks(sizes, rng, within=1.0, between=0.02):

@@ -7,9 +7,9 @@ import pytest
 
 from report.made_runs import study_run, table_run
 from silograph.errors import GraphError, SignalError
-from silograph.graph_files import read_graph
+from silograph.graph.files import read_graph
 from silograph.report.coordinates import read_coordinates
-from silograph.report.run_data import read_run
+from silograph.runs.reader import read_run
 
 
 def test_a_run_over_silos_is_read_whole(tmp_path):

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from silo_problems import silo_signals
-from silograph import study_runs
-from silograph.cli_study import StudyRequest
-from silograph.runs import sha256_of
-from silograph.study_settings import StudySettings
-from silograph.tables import TableOptions
+from silograph.cli.several_tables import StudyRequest
+from silograph.data.costs import TableOptions
+from silograph.methods.settings import StudySettings
+from silograph.runs.record import folder as study_runs
+from silograph.runs.record import sha256_of
 
 OPTIONS = ["--degree", "4", "--coupling", "0.9", "--tol", "1e-9", "--quiet"]
 

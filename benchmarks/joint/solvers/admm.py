@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks.joint.objective import Answer, JointProblem
 from benchmarks.joint.solvers.base import Iterative
 from benchmarks.joint.solvers.square import adjoint, answer_of, pair_norms, to_square
-from silograph._types import Matrix
+from silograph._util.types import Matrix
 
 PENALTIES = (0.1, 0.3, 1.0, 3.0, 10.0)  # times 4β
 OVER = 1.6

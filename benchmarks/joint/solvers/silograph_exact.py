@@ -8,9 +8,9 @@ import numpy as np
 
 from benchmarks.joint.objective import Answer, JointProblem
 from benchmarks.joint.solvers.base import WholeCall
-from silograph.federation.silo import Silo
-from silograph.study import learn_silos
-from silograph.study_settings import StudySettings
+from silograph.engine.study import learn_silos
+from silograph.methods.settings import StudySettings
+from silograph.protocol.silo import Silo
 
 
 def call(problem: JointProblem, tol: float, limit: float, *, workers: int | None) -> Answer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.joint.objective import Answer, JointProblem
-from silograph._types import Matrix, Vector
+from silograph._util.types import Matrix, Vector
 
 DIAGONAL_COST = 1e9  # times the largest: no step leaves the diagonal with a weight
 

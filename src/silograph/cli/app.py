@@ -16,14 +16,14 @@ import typer
 from rich.console import Console
 
 from silograph import __version__
-from silograph.cli_federation import app as federation_app
-from silograph.cli_site import app as site_app
-from silograph.cli_talk import NOT_CONVERGED, PIPE_WIDTH, Talk, complaints, guarded, tell, warn
+from silograph.cli.federation.commands import app as federation_app
+from silograph.cli.output import NOT_CONVERGED, PIPE_WIDTH, Talk, complaints, guarded, tell, warn
+from silograph.cli.site.commands import app as site_app
 from silograph.errors import ParameterError
 
 if TYPE_CHECKING:
-    from silograph.cli_study import StudyRequest
-    from silograph.tables import TableOptions
+    from silograph.cli.several_tables import StudyRequest
+    from silograph.data.costs import TableOptions
 
 
 app = typer.Typer(
@@ -241,7 +241,7 @@ def learn(
     """Learn one silo's graph, or those of several and their consensus."""
 
     def work() -> None:
-        from silograph.tables import TableOptions
+        from silograph.data.costs import TableOptions
 
         tables = TableOptions(
             standardize=standardize,
@@ -356,7 +356,7 @@ def report(
     """Show a run."""
 
     def work() -> None:
-        from silograph.cli_report import ReportRequest, formats_of, run
+        from silograph.cli.report import ReportRequest, formats_of, run
 
         request = ReportRequest(
             run=folder, out=out, figures=formats_of(figures), coordinates=coordinates, title=title, open_it=open_it
@@ -422,11 +422,11 @@ def reproduce(
     folder = out or Path("paper-quick" if quick else "paper")
 
     def work() -> None:
-        from silograph._extras import required
+        from silograph._util.extras import required
 
         for module in ("joblib", "networkx", "matplotlib"):
             required(module, extra="paper", purpose="to reproduce the paper")
-        from silograph.cli_reproduce import ReproduceRequest, listing, run
+        from silograph.cli.reproduce import ReproduceRequest, listing, run
 
         if show_list:
             Console().print(listing())
@@ -473,8 +473,8 @@ def _learn_one(
     talk: Talk,
     page: Path | None,
 ) -> None:
-    from silograph.cli_learn import Request, advice, run, summary
-    from silograph.learning import Settings, degree_missed, not_converged, worth_telling
+    from silograph.cli.one_table import Request, advice, run, summary
+    from silograph.local.learn import Settings, degree_missed, not_converged, worth_telling
 
     request = Request(signals=path, settings=Settings(**settings), tables=tables, out=out, force=force)
     learned, record = run(request, show_progress=talk.progress)
@@ -496,16 +496,16 @@ def _learn_several(
     talk: Talk,
     page: Path | None,
 ) -> None:
-    from silograph.cli_study import StudyRequest
-    from silograph.study_settings import StudySettings
+    from silograph.cli.several_tables import StudyRequest
+    from silograph.methods.settings import StudySettings
 
     request = StudyRequest(signals=paths, settings=StudySettings(**settings), tables=tables, out=out, force=force)
     _run_study(request, talk, page)
 
 
 def _resume_study(folder: Path, talk: Talk, page: Path | None) -> None:
-    from silograph.cli_study import resumed
-    from silograph.study_runs import finished_record
+    from silograph.cli.several_tables import resumed
+    from silograph.runs.folder import finished_record
 
     record = finished_record(folder)
     if record is None:
@@ -518,8 +518,8 @@ def _resume_study(folder: Path, talk: Talk, page: Path | None) -> None:
 
 
 def _run_study(request: StudyRequest, talk: Talk, page: Path | None) -> None:
-    from silograph.cli_study import advice, run, summary
-    from silograph.study import degree_missed, not_converged
+    from silograph.cli.several_tables import advice, run, summary
+    from silograph.engine.study import degree_missed, not_converged
 
     study, record = run(request, show_progress=talk.progress)
     talk.result(record, lambda: summary(record, request.out), lambda: advice(request, record))
@@ -536,7 +536,7 @@ def _write_page(folder: Path | None, talk: Talk) -> None:
     """The report of the run in this folder, if one was asked for."""
     if folder is None:
         return
-    from silograph.cli_report import ReportRequest, run
+    from silograph.cli.report import ReportRequest, run
 
     for line in run(ReportRequest(run=folder)):
         if not (talk.quiet or talk.as_json):

@@ -11,11 +11,11 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from silograph.cli_tables import doubts, progress_bar
+from silograph.cli.progress import doubts, progress_bar
+from silograph.data.costs import TableOptions, read_costs
 from silograph.errors import ParameterError
-from silograph.learning import Learned, Settings, graph_of, learn
-from silograph.runs import GRAPH_FILES, RECORD, Input, check_output, run_record, sha256_of, write_run
-from silograph.tables import TableOptions, read_costs
+from silograph.local.learn import Learned, Settings, graph_of, learn
+from silograph.runs.record import GRAPH_FILES, RECORD, Input, check_output, run_record, sha256_of, write_run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

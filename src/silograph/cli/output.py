@@ -12,7 +12,7 @@ from typing import Any
 import typer
 from rich.console import Console, RenderableType
 
-from silograph._extras import required
+from silograph._util.extras import required
 from silograph.errors import ParameterError, SilographError
 
 BAD_INPUT, WRONG_USAGE = 1, 2
@@ -63,7 +63,7 @@ def guarded(
         tell(type(error).__name__, "red", str(error))
         raise typer.Exit(WRONG_USAGE if isinstance(error, ParameterError) else BAD_INPUT) from None
     except KeyboardInterrupt:
-        from silograph.runs import CHECKPOINT
+        from silograph.runs.record import CHECKPOINT
 
         if resumable is not None and (resumable / CHECKPOINT).is_dir():
             go_on = f"go on with: {command} --resume {resumable}"

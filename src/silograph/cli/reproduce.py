@@ -24,7 +24,8 @@ from rich.progress import (
 from rich.table import Table as RichTable
 
 from silograph import __version__
-from silograph._atomic import check_writable, write_text
+from silograph._util.checks import check_whole
+from silograph._util.files import check_writable, write_text
 from silograph.datasets.locate import ABIDE, COIL20, locate
 from silograph.errors import DataError, OutputError
 from silograph.experiments.catalogue import ALL, EXPERIMENTS, Experiment, chosen
@@ -33,7 +34,6 @@ from silograph.experiments.index import index_page
 from silograph.experiments.lab import Lab, OnProgress
 from silograph.experiments.outcome import Outcome, Table
 from silograph.experiments.session import FULL_SIZE, QUICK, Session
-from silograph.parameters import check_whole
 
 WIDE = 140  # columns of a terminal that shows whole tables
 QUICK_LOOK = "A quick look: few draws, coarse grids. Not for conclusions."

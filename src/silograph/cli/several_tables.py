@@ -16,18 +16,18 @@ from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
-from silograph import study_runs
-from silograph.alignment import check_silo_names, order_of
-from silograph.cli_learn import check_force, options_record
-from silograph.cli_tables import doubts, progress_bar
+from silograph.cli.one_table import check_force, options_record
+from silograph.cli.progress import doubts, progress_bar
+from silograph.data.alignment import check_silo_names, order_of
+from silograph.data.costs import TableOptions, read_costs
+from silograph.engine.loop import Record
+from silograph.engine.study import Study, learn_silos
 from silograph.errors import CheckpointError, OutputError, SilographError, SilosError
-from silograph.federation.run import Record
-from silograph.federation.silo import Silo
-from silograph.graph import Graph, graph_on
-from silograph.runs import CHECKPOINT, GRAPH_FILES, RECORD, Input, sha256_of, versions
-from silograph.study import Study, learn_silos
-from silograph.study_settings import StudySettings
-from silograph.tables import TableOptions, read_costs
+from silograph.graph.graph import Graph, graph_on
+from silograph.methods.settings import StudySettings
+from silograph.protocol.silo import Silo
+from silograph.runs.record import CHECKPOINT, GRAPH_FILES, RECORD, Input, sha256_of, versions
+from silograph.runs.record import folder as study_runs
 
 FORMAT = 1
 UNLIKE = 30.0  # ratio of silos' mean squared differences that is worth a word

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
-from silograph._types import Vector
-from silograph.distances import costs_of_distances
-from silograph.edges import Pairs, chosen_pairs
+from silograph._util.types import Vector
+from silograph.data.distances import costs_of_distances
+from silograph.data.moments import Moments
+from silograph.data.readers import Signals, open_signals
+from silograph.data.readers.source import UnknownColumnError
 from silograph.errors import PairsError, ParameterError, SignalError
-from silograph.moments import Moments
-from silograph.signals import Signals, open_signals
-from silograph.signals.source import UnknownColumnError
+from silograph.graph.pairs import Pairs, chosen_pairs
 
 HEADER_WORDS = {"source", "target", "from", "to", "node1", "node2", "node_1", "node_2", "node a", "node b", "i", "j"}
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from silograph._types import Matrix, Vector
-from silograph.edges import Pairs
+from silograph._util.types import Matrix, Vector
+from silograph.data.moments import LARGEST, SMALLEST
 from silograph.errors import SignalError
-from silograph.moments import LARGEST, SMALLEST
+from silograph.graph.pairs import Pairs
 
 NOT_SIMILAR = "Give squared distances, not similarities or correlations."
 SYMMETRY = 1e-10  # relative to the largest entry; what two ways of rounding may differ by

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from silograph._kernel import kernel
-from silograph._types import IntVector, Matrix, Vector
-from silograph.edges import Pairs, numbered
+from silograph._util.kernel import kernel
+from silograph._util.types import IntVector, Matrix, Vector
 from silograph.errors import SignalError
+from silograph.graph.pairs import Pairs, numbered
 
 CHUNK_BYTES = 2**26  # of a float64 copy of samples
 BLOCK_ROWS = 256  # nodes whose cross products with all others are formed at once

@@ -13,11 +13,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from silograph._types import Matrix
+from silograph._util.checks import check_whole
+from silograph._util.types import Matrix
 from silograph.datasets.abide_files import Group, Recordings, from_folder, from_nilearn, from_npz
 from silograph.datasets.locate import ABIDE, locate
 from silograph.errors import DataError, ParameterError
-from silograph.parameters import check_whole
 
 Constant = Literal["drop", "error"]
 Short = Literal["skip", "error"]

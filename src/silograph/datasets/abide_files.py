@@ -10,11 +10,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from silograph._types import Matrix
+from silograph._util.types import Matrix
+from silograph.data.readers import open_signals
 from silograph.datasets.archives import ANEW, numbers, read_npz
-from silograph.edges import numbered
 from silograph.errors import DataError, SignalError
-from silograph.signals import open_signals
+from silograph.graph.pairs import numbered
 
 Group = Literal["autism", "control"]
 GROUPS: dict[str, Group] = {"1": "autism", "2": "control"}  # DX_GROUP

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from silograph._types import Matrix
+from silograph._util.types import Matrix
 from silograph.errors import DataError
 
 Arrays = dict[str, NDArray[Any]]

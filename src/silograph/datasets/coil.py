@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from silograph._extras import required
-from silograph._types import Matrix
+from silograph._util.checks import check_whole
+from silograph._util.extras import required
+from silograph._util.types import Matrix
 from silograph.datasets.archives import ANEW, numbers, read_npz
 from silograph.datasets.locate import COIL20, locate
 from silograph.errors import DataError, ParameterError
-from silograph.parameters import check_whole
 
 N_OBJECTS, N_POSES, SIDE = 20, 72, 32
 SHAPE = (N_OBJECTS, N_POSES, SIDE * SIDE)

@@ -8,11 +8,11 @@ from typing import Literal
 
 import numpy as np
 
-from silograph._types import Matrix
+from silograph._util.types import Matrix
 from silograph.datasets.archives import ANEW, numbers, read_npz
 from silograph.datasets.locate import MOLENE, locate
-from silograph.edges import numbered
 from silograph.errors import DataError, ParameterError
+from silograph.graph.pairs import numbered
 
 Variable = Literal["temperature", "highest", "lowest"]
 VARIABLES: tuple[Variable, ...] = ("temperature", "highest", "lowest")

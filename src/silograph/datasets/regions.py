@@ -15,7 +15,7 @@ from importlib.resources import files
 
 import numpy as np
 
-from silograph._types import Matrix
+from silograph._util.types import Matrix
 
 
 def region_centres(codes: Sequence[str]) -> Matrix | None:

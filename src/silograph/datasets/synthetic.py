@@ -15,11 +15,11 @@ from typing import Literal, TypeVar
 import numpy as np
 from numpy.random import Generator, SeedSequence
 
-from silograph._types import Matrix, Vector
-from silograph.edges import endpoints, numbered
+from silograph._util.checks import check_not_negative, check_positive, check_whole, is_number
+from silograph._util.types import Matrix, Vector
 from silograph.errors import ParameterError
-from silograph.graph import Graph
-from silograph.parameters import check_not_negative, check_positive, check_whole, is_number
+from silograph.graph.graph import Graph
+from silograph.graph.pairs import endpoints, numbered
 
 AddedWeights = Literal["permuted", "kernel", "uniform"]
 Scale = Literal["trace", "none"]

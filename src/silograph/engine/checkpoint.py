@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from silograph.errors import CheckpointError, OutputError
-from silograph.federation.packing import Piece, packed, packed_size, unpacked
+from silograph.protocol.packing import Piece, packed, packed_size, unpacked
 
 FORMAT = 2
 NUMBER = "[0-9]" * 8

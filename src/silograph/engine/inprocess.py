@@ -6,13 +6,13 @@ import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from silograph._types import Vector
-from silograph.edges import Pairs
+from silograph._util.types import Vector
 from silograph.errors import SilosError
-from silograph.federation.exchange import answered
-from silograph.federation.messages import Task, Total, add_up, check_update
-from silograph.federation.silo import Memory, Silo
-from silograph.methods.method import Federation, Method
+from silograph.graph.pairs import Pairs
+from silograph.protocol.exchange import answered
+from silograph.protocol.messages import Task, Total, add_up, check_update
+from silograph.protocol.method import Federation, Method
+from silograph.protocol.silo import Memory, Silo
 
 THREADS_FROM = 3000  # pairs; below, handing a silo to a thread costs more than its step
 

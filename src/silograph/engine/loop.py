@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from silograph._types import Vector
-from silograph.federation.messages import Header, Reported, Task, Total, check_parts
-from silograph.federation.silo import Memory
-from silograph.federation.store import Checkpoint
-from silograph.methods.method import Federation, Method
+from silograph._util.types import Vector
+from silograph.engine.checkpoint import Checkpoint
+from silograph.protocol.messages import Header, Reported, Task, Total, check_parts
+from silograph.protocol.method import Federation, Method
+from silograph.protocol.silo import Memory
 
 Record = Mapping[str, float]
 

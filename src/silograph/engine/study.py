@@ -13,15 +13,15 @@ from pathlib import Path
 
 import numpy as np
 
-from silograph._types import Vector
-from silograph.federation.inprocess import InProcess
-from silograph.federation.messages import Reported
-from silograph.federation.run import Engine, Finished, Record, run
-from silograph.federation.silo import Silo
-from silograph.federation.store import Checkpoint
-from silograph.methods.method import Federation, Method
-from silograph.study_methods import method_of, scalars_of, setup_of
-from silograph.study_settings import StudySettings
+from silograph._util.types import Vector
+from silograph.engine.checkpoint import Checkpoint
+from silograph.engine.inprocess import InProcess
+from silograph.engine.loop import Engine, Finished, Record, run
+from silograph.methods.registry import method_of, scalars_of, setup_of
+from silograph.methods.settings import StudySettings
+from silograph.protocol.messages import Reported
+from silograph.protocol.method import Federation, Method
+from silograph.protocol.silo import Silo
 
 LOOSE = 1e-2  # relative gap of Algorithm 1 beyond which its user is told
 

@@ -12,16 +12,16 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from silograph._types import Matrix, Vector
-from silograph.distances import costs_of_distances
-from silograph.edges import Pairs, chosen_pairs
+from silograph._util.types import Matrix, Vector
+from silograph.data.distances import costs_of_distances
+from silograph.data.moments import Moments
+from silograph.engine.study import degree_missed, learn_silos, not_converged
 from silograph.errors import DegreeWarning, ParameterError
 from silograph.estimators.tables import Table, tables_of
-from silograph.federation.silo import Silo
-from silograph.graph import graph_on
-from silograph.moments import Moments
-from silograph.study import degree_missed, learn_silos, not_converged
-from silograph.study_settings import MethodName, StudySettings
+from silograph.graph.graph import graph_on
+from silograph.graph.pairs import Pairs, chosen_pairs
+from silograph.methods.settings import MethodName, StudySettings
+from silograph.protocol.silo import Silo
 
 
 class ConsensusGraph(BaseEstimator):

@@ -13,14 +13,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from silograph._types import Matrix, Vector
-from silograph.distances import costs_of_distances
-from silograph.edges import Pairs, chosen_pairs, numbered
+from silograph._util.types import Matrix, Vector
+from silograph.data.distances import costs_of_distances
+from silograph.data.moments import Moments
+from silograph.data.readers.checks import NO_GUESS, check_finite
+from silograph.data.readers.frames import check_index, check_numbers, frame_names, is_frame
 from silograph.errors import DegreeWarning, ParameterError, SignalError
-from silograph.learning import Settings, SolverName, degree_missed, graph_of, learn, not_converged, worth_telling
-from silograph.moments import Moments
-from silograph.signals.checks import NO_GUESS, check_finite
-from silograph.signals.frames import check_index, check_numbers, frame_names, is_frame
+from silograph.graph.pairs import Pairs, chosen_pairs, numbered
+from silograph.local.learn import Settings, SolverName, degree_missed, graph_of, learn, not_converged, worth_telling
 
 
 class SmoothGraph(BaseEstimator):

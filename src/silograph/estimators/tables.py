@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
-from silograph._types import Matrix
-from silograph.alignment import check_silo_names, order_of
-from silograph.edges import numbered
+from silograph._util.types import Matrix
+from silograph.data.alignment import check_silo_names, order_of
+from silograph.data.readers.checks import NO_GUESS, check_finite
+from silograph.data.readers.frames import check_index, check_numbers, frame_names, is_frame
 from silograph.errors import SignalError, SilosError
-from silograph.signals.checks import NO_GUESS, check_finite
-from silograph.signals.frames import check_index, check_numbers, frame_names, is_frame
+from silograph.graph.pairs import numbered
 
 HOW = "Give a list or dict of tables (samples, nodes), or one table and groups=."
 

@@ -12,14 +12,14 @@ from time import perf_counter
 
 import numpy as np
 
-from silograph._types import Matrix, Vector
+from silograph._util.types import Matrix, Vector
+from silograph.data.moments import Moments
 from silograph.datasets.abide import Abide, load_abide
-from silograph.edges import Pairs
 from silograph.experiments.grids import learned
 from silograph.experiments.lab import SECONDS, Arrays
 from silograph.experiments.recipe import CONTENDERS, Recipe
-from silograph.federation.silo import Silo
-from silograph.moments import Moments
+from silograph.graph.pairs import Pairs
+from silograph.protocol.silo import Silo
 
 GROUPS = ("autism", "control")
 BATCH, EDGE_BATCH = 5000, 200  # relabellings at once, of one number and of all edges

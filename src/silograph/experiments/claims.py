@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from scipy import stats
 
-from silograph._types import Vector
+from silograph._util.types import Vector
 
 Verdict = Literal["held", "held in part", "held in the mean only", "did not hold", "too few draws", "not tested"]
 LEVEL = 0.05

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from silograph._types import Vector
+from silograph._util.types import Vector
 from silograph.experiments.claims import (
     MARGIN,
     Claim,

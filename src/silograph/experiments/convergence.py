@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from silograph._types import Vector
+from silograph._util.types import Vector
+from silograph.engine.study import Study, learn_silos
 from silograph.experiments.grids import learned
 from silograph.experiments.lab import Arrays
 from silograph.experiments.recipe import CONTENDERS, Recipe, grid_of, settings_of
 from silograph.experiments.scenarios import Scenario
 from silograph.experiments.trials import draw, silos_of
-from silograph.study import Study, learn_silos
 
 LOCAL_STEPS = (1, 5, 10, 20)
 ROUNDS = (1, 2, 3, 5, 7, 10, 14, 20, 28, 40, 57, 80, 113, 160)

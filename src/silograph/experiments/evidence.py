@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from silograph._types import Vector
+from silograph._util.types import Vector
 from silograph.experiments.comparison import ABLATION_ROWS, MAIN_ROWS, Choices
 from silograph.experiments.figure_convergence import descents
 from silograph.experiments.lab import Arrays

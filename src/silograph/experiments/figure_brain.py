@@ -14,13 +14,13 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from scipy.spatial.distance import squareform
 
-from silograph._types import Matrix, Vector
+from silograph._util.types import Matrix, Vector
 from silograph.datasets.regions import region_centres
 from silograph.experiments.brains import subjects_of
-from silograph.experiments.drawing import BLUE, RED, draw_graph, edge_legend, panels, styled
 from silograph.experiments.outcome import Outcome, Picture
 from silograph.experiments.session import Session
 from silograph.experiments.table5 import LAM, NU, studies, study_of
+from silograph.report.drawing import BLUE, RED, draw_graph, edge_legend, panels, styled
 
 TITLE = "Brain graphs of two groups (ABIDE)"
 VIEWS = {"Sagittal": (1, 2), "Axial": (0, 1), "Coronal": (0, 2)}  # which of x, y, z are drawn

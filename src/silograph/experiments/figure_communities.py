@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.axes import Axes
 
-from silograph._types import Matrix, Vector
+from silograph._util.types import Matrix, Vector
 from silograph.datasets.locate import COIL20, locate
-from silograph.experiments.drawing import BLUE, GREY, LOOKS, draw_edges, panels, styled, without_frame
 from silograph.experiments.grids import learned
 from silograph.experiments.images import NMI, agreement, communities, drawn_objects, silos_of, views_of
 from silograph.experiments.outcome import Outcome, Picture
 from silograph.experiments.recipe import CONTENDERS
 from silograph.experiments.session import Session
 from silograph.experiments.table4 import found_in
+from silograph.report.drawing import BLUE, GREY, LOOKS, draw_edges, panels, styled, without_frame
 
 TITLE = "Communities in graphs of images (COIL-20)"
 SHOWN = (("IGL", "view2"), ("FedAvg", "view2"), ("PPGL-L", "view2"), ("PPGL-C", None))

@@ -8,13 +8,13 @@ import numpy as np
 
 from silograph.experiments.comparison import said
 from silograph.experiments.convergence import LOCAL_STEPS, ROUNDS, Descent, follow
-from silograph.experiments.drawing import LOOKS, panels, styled
 from silograph.experiments.lab import Arrays
 from silograph.experiments.outcome import Number, Outcome, Picture, Table, mean_and_error
 from silograph.experiments.recipe import Point
 from silograph.experiments.scenarios import SIZES
 from silograph.experiments.selection import Row, choose
 from silograph.experiments.session import Session
+from silograph.report.drawing import LOOKS, panels, styled
 
 TITLE = "Convergence of Algorithm 1 (N = 100, q = 0.5)"
 MOST_SEEDS = 10

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from silograph.experiments.comparison import DRAWN_ROWS, said
-from silograph.experiments.drawing import draw_graph, edge_legend, panels, styled
 from silograph.experiments.grids import learned
 from silograph.experiments.outcome import Outcome, Picture
 from silograph.experiments.recipe import CONTENDERS
@@ -14,6 +13,7 @@ from silograph.experiments.selection import choose
 from silograph.experiments.session import Session
 from silograph.experiments.trials import draw, silos_of
 from silograph.metrics import f_score
+from silograph.report.drawing import draw_graph, edge_legend, panels, styled
 
 TITLE = "Learned graphs of silo C1 (N = 100, q = 0.5)"
 SEED = 0

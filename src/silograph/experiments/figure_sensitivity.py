@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from silograph.experiments.drawing import panels, styled
 from silograph.experiments.outcome import Number, Outcome, Picture, Table
 from silograph.experiments.scenarios import SIZES
 from silograph.experiments.selection import CONSENSUS, Row, scores_of
 from silograph.experiments.session import Session
 from silograph.experiments.trials import FS
+from silograph.report.drawing import panels, styled
 
 TITLE = "Sensitivity to ν and λ (N = 100, q = 0.5)"
 ROWS = (

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from silograph.experiments.comparison import DRAWN_ROWS
-from silograph.experiments.drawing import draw_bars, panels, styled
 from silograph.experiments.outcome import Number, Outcome, Picture, Table
 from silograph.experiments.scenarios import UNEQUAL
 from silograph.experiments.selection import choose
 from silograph.experiments.session import Session
 from silograph.experiments.trials import MEASURES
+from silograph.report.drawing import draw_bars, panels, styled
 
 TITLE = "Unequal data sizes, silo by silo"
 SHOWN = ("FS", "RE")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from silograph.experiments.comparison import said
-from silograph.experiments.drawing import LOOKS, panels, styled
 from silograph.experiments.outcome import Number, Outcome, Picture, Table, mean_and_error
 from silograph.experiments.printed import WEIGHTS
 from silograph.experiments.scenarios import NESTED, UNEQUAL
 from silograph.experiments.selection import CONSENSUS, Row, choose
 from silograph.experiments.session import Session
+from silograph.report.drawing import LOOKS, panels, styled
 
 TITLE = "Contribution weights of the silos"
 ROW = Row(label="PPGL-C", method="ppgl", graphs=CONSENSUS)

@@ -8,7 +8,7 @@ import json
 import math
 from pathlib import Path
 
-from silograph._atomic import make_folder, write_text
+from silograph._util.files import make_folder, write_text
 from silograph.experiments.outcome import Number, Outcome, Picture, Table
 
 FIELDS = ("block", "row", "column", "ours", "standard error", "paper", "difference")
@@ -22,7 +22,7 @@ def write_outcome(outcome: Outcome, folder: Path) -> list[Path]:
     for table in outcome.tables:
         written += [write_text(folder / f"{table.name}.md", markdown(table)), *_write_numbers(table, folder)]
     for picture in outcome.pictures:
-        from silograph.experiments.drawing import save
+        from silograph.report.drawing import save
 
         written += save(picture.figure, folder, picture.name)
         written.append(write_text(folder / f"{picture.name}.md", _markdown_of(picture)))

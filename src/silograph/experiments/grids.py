@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from silograph._types import Matrix, Vector
+from silograph._util.types import Matrix, Vector
+from silograph.engine.study import Study, learn_silos
 from silograph.experiments.recipe import Contender, Point, Recipe, grid_of, settings_of
-from silograph.federation.silo import Silo
-from silograph.methods.sweeps import Iteration, Swept, sweep_algorithm1, sweep_averaging
-from silograph.study import Study, learn_silos
+from silograph.methods.common.sweeps import Iteration, Swept, sweep_algorithm1, sweep_averaging
+from silograph.protocol.silo import Silo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

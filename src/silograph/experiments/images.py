@@ -15,14 +15,14 @@ import networkx as nx
 import numpy as np
 from sklearn.metrics import fowlkes_mallows_score, normalized_mutual_info_score, rand_score
 
-from silograph._types import Vector
+from silograph._util.types import Vector
+from silograph.data.moments import Moments
 from silograph.datasets.coil import CoilSilos, coil_silos, load_coil20
-from silograph.edges import Pairs
 from silograph.experiments.grids import Learned, learned_everywhere
 from silograph.experiments.lab import SECONDS, Arrays
 from silograph.experiments.recipe import CONTENDERS, Contender, Recipe
-from silograph.federation.silo import Silo
-from silograph.moments import Moments
+from silograph.graph.pairs import Pairs
+from silograph.protocol.silo import Silo
 
 MEASURES = ("NMI", "RI", "FMI")
 NMI = MEASURES.index("NMI")

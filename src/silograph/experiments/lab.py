@@ -20,7 +20,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
-from silograph._atomic import make_folder, writing
+from silograph._util.files import make_folder, writing
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -30,10 +30,11 @@ else:
     Job = TypeVar("Job")
 
 Arrays = dict[str, np.ndarray]
-# Files of this room that show results and make none: a new colour must not cost a new run
+# What learns, and of this package what only shows results: a new colour must not cost a new run
+LEARNING = ("_util", "data", "datasets", "engine", "experiments", "graph", "local", "methods", "metrics.py", "protocol")
 SHOWING = (
-    "catalogue", "claims", "comparison", "drawing", "evidence", "figure", "files", "findings", "index", "lab",
-    "outcome", "printed", "selection", "session", "table",
+    "catalogue", "claims", "comparison", "evidence", "figure", "files", "findings", "index", "lab", "outcome",
+    "printed", "selection", "session", "table",
 )  # fmt: skip
 LIBRARIES = ("numpy", "scipy", "numba", "scikit-learn", "networkx")  # whose versions may change a number
 SECONDS = "/seconds"  # how the name of an array ends that tells what a method cost
@@ -121,7 +122,7 @@ def source_digest() -> str:
     here = Path(__file__).parent
     root = here.parent
     for file in sorted(root.rglob("*.py")):
-        shows = file.name.startswith(SHOWING if file.parent == here else "cli" if file.parent == root else ())
-        if not shows:
-            digest.update(str(file.relative_to(root)).encode() + file.read_bytes())
+        place = file.relative_to(root)
+        if place.parts[0] in LEARNING and not (file.parent == here and file.name.startswith(SHOWING)):
+            digest.update(str(place).encode() + file.read_bytes())
     return digest.hexdigest()

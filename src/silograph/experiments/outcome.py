@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from silograph._types import Vector
+from silograph._util.types import Vector
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from silograph.study_settings import MethodName, StudySettings
+from silograph.methods.settings import MethodName, StudySettings
 
 Point = Mapping[str, float]  # one point of a method's grid: names of StudySettings to values
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from silograph._types import Matrix, Vector
+from silograph._util.types import Matrix, Vector
 from silograph.experiments.lab import Arrays
 from silograph.experiments.recipe import CONTENDERS, Point, Recipe, grid_of
 from silograph.experiments.scenarios import Scenario

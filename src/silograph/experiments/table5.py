@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from silograph._types import Vector
+from silograph._util.types import Vector
 from silograph.datasets.abide import load_abide
 from silograph.datasets.locate import ABIDE, fingerprint, locate
 from silograph.experiments.brains import BrainStudy, edges_and_weights, edges_that_differ, learn_brains, permutation_p

@@ -11,18 +11,18 @@ from time import perf_counter
 
 import numpy as np
 
-from silograph._types import Vector
+from silograph._util.types import Vector
+from silograph.data.moments import Moments
 from silograph.datasets.synthetic import SyntheticSilos, make_silos
-from silograph.edges import Pairs
 from silograph.errors import SilographError
 from silograph.experiments.grids import Learned, learned_everywhere, objective
 from silograph.experiments.lab import SECONDS, Arrays
 from silograph.experiments.recipe import CONTENDERS, Contender, Recipe, grid_of
 from silograph.experiments.scenarios import Scenario
-from silograph.federation.silo import Silo
-from silograph.graph import Graph
+from silograph.graph.graph import Graph
+from silograph.graph.pairs import Pairs
 from silograph.metrics import score
-from silograph.moments import Moments
+from silograph.protocol.silo import Silo
 
 MEASURES = ("Precision", "Recall", "FS", "RE")
 FS = MEASURES.index("FS")

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from silograph._atomic import write_text
+from silograph._util.files import write_text
 from silograph.errors import ProtocolError
 
 FORMAT = "silograph invitation"

@@ -20,11 +20,11 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from silograph.edges import Pairs, chosen_pairs
+from silograph._util.checks import check_positive, check_whole
 from silograph.errors import ParameterError
-from silograph.parameters import check_positive, check_whole
-from silograph.study_names import LARGEST, MOST_LETTERS, clipped, name_of, names_of, read_nodes, shown
-from silograph.study_settings import StudySettings
+from silograph.federation.names import LARGEST, MOST_LETTERS, clipped, name_of, names_of, read_nodes, shown
+from silograph.graph.pairs import Pairs, chosen_pairs
+from silograph.methods.settings import StudySettings
 
 MOST_BYTES = 1_000_000
 MOST_SECONDS = 30 * 24 * 3600.0  # what waits longer than a month is lost, and locks cannot count to infinity

@@ -11,10 +11,10 @@ from xml.etree.ElementTree import ParseError
 
 import numpy as np
 
-from silograph._atomic import writing
-from silograph._extras import required
+from silograph._util.extras import required
+from silograph._util.files import writing
 from silograph.errors import GraphError
-from silograph.graph import Graph
+from silograph.graph.graph import Graph
 
 
 def write_graph(graph: Graph, path: str | Path) -> None:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from silograph._extras import required
-from silograph._types import IntVector, Matrix, Vector
-from silograph.edges import Pairs
+from silograph._util.extras import required
+from silograph._util.types import IntVector, Matrix, Vector
 from silograph.errors import GraphError
+from silograph.graph.pairs import Pairs
 
 if TYPE_CHECKING:
     import networkx

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from silograph._kernel import kernel
-from silograph._types import IntVector, Matrix, Vector
-from silograph.edges import Pairs
+from silograph._util.kernel import kernel
+from silograph._util.types import IntVector, Matrix, Vector
+from silograph.graph.pairs import Pairs
 
 BLOCK = 64  # pairs looked at together
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from silograph._kernel import kernel
-from silograph._types import IntVector, Vector
+from silograph._util.kernel import kernel
+from silograph._util.types import IntVector, Vector
 from silograph.errors import PairsError
 
 NO_PAIRS = np.empty(0, np.int32)

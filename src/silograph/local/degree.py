@@ -17,12 +17,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from silograph._types import Vector
-from silograph.edges import Pairs
+from silograph._util.types import Vector
 from silograph.errors import ParameterError
-from silograph.nearest import nearest_neighbours
-from silograph.problem import LocalProblem
-from silograph.solvers.solution import Solution
+from silograph.graph.nearest import nearest_neighbours
+from silograph.graph.pairs import Pairs
+from silograph.local.problem import LocalProblem
+from silograph.local.solvers.solution import Solution
 
 DEGREE_TOL = 0.01  # relative; at which the search stops
 DEGREE_PROMISE = 0.02  # relative; what is promised, and enough where ties forbid better

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from silograph._types import Vector
-from silograph.edges import Pairs
+from silograph._util.checks import check_momentum, check_not_negative, check_one_way, check_positive, check_whole
+from silograph._util.types import Vector
 from silograph.errors import ParameterError
-from silograph.graph import Graph, graph_on
-from silograph.parameters import check_momentum, check_not_negative, check_one_way, check_positive, check_whole
-from silograph.problem import LocalProblem
-from silograph.solvers import exact, gradient
-from silograph.solvers.settled import polished
-from silograph.solvers.solution import Solution
-from silograph.tuning import check_degree, default_degree, mean_degree, tune
+from silograph.graph.graph import Graph, graph_on
+from silograph.graph.pairs import Pairs
+from silograph.local.degree import check_degree, default_degree, mean_degree, tune
+from silograph.local.problem import LocalProblem
+from silograph.local.solvers import exact, gradient
+from silograph.local.solvers.settled import polished
+from silograph.local.solvers.solution import Solution
 
 SolverName = Literal["newton", "gradient"]
 

@@ -17,10 +17,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from silograph._kernel import kernel
-from silograph._types import IntVector, Vector
-from silograph.edges import Pairs, fill_degrees
+from silograph._util.kernel import kernel
+from silograph._util.types import IntVector, Vector
 from silograph.errors import PairsError, ParameterError
+from silograph.graph.pairs import Pairs, fill_degrees
 
 SERIES = 1e-3  # how near to 1 a ratio must be for its logarithm to be taken as a series
 

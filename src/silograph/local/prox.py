@@ -14,8 +14,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from silograph._types import Vector
-from silograph.methods.balance import (
+from silograph._util.types import Vector
+from silograph._util.vectors import dot
+from silograph.local.problem import LocalProblem
+from silograph.local.pull_strength import (
     ENOUGH,
     HARD,
     INSIDE,
@@ -26,10 +28,8 @@ from silograph.methods.balance import (
     harmonic_mean,
     next_place,
 )
-from silograph.methods.method import dot
-from silograph.problem import LocalProblem
-from silograph.solvers import exact, newton
-from silograph.solvers.solution import Solution
+from silograph.local.solvers import exact, newton
+from silograph.local.solvers.solution import Solution
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from silograph._kernel import kernel
-from silograph._types import IntVector, Vector
-from silograph.solvers.dual import fill_weights, list_active
-from silograph.solvers.newton import direction, minimise
+from silograph._util.kernel import kernel
+from silograph._util.types import IntVector, Vector
+from silograph.local.solvers.dual import fill_weights, list_active
+from silograph.local.solvers.newton import direction, minimise
 
 ACCURACY = 1e-11  # of the force; what a graph is must not depend on when a search stopped
 SOLVE_TOL = 1e-20  # relative gap of a solve: weights to 1e-10, for one Newton step more than 1e-10 of the gap

@@ -32,8 +32,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from silograph._types import Vector
-from silograph.federation.messages import (
+from silograph._util.types import Vector
+from silograph._util.vectors import distance
+from silograph.local.problem import LocalProblem
+from silograph.local.prox import resting_force
+from silograph.local.solvers.gradient import advanced
+from silograph.methods.common.bounds import DUAL_FIELDS, dual_bound, dual_parts, missing_share, relative_gap, within
+from silograph.methods.common.steps import FIRST_WEIGHT, is_sound, steps_of
+from silograph.protocol.messages import (
     NUMBER,
     NUMBER_NONNEGATIVE,
     PAIRS,
@@ -42,13 +48,8 @@ from silograph.federation.messages import (
     Task,
     Total,
 )
-from silograph.federation.silo import Memory, Silo
-from silograph.methods.bounds import DUAL_FIELDS, dual_bound, dual_parts, missing_share, relative_gap, within
-from silograph.methods.method import Answer, Decision, Federation, distance, of_graph
-from silograph.methods.pull import resting_force
-from silograph.methods.steps import FIRST_WEIGHT, is_sound, steps_of
-from silograph.problem import LocalProblem
-from silograph.solvers.gradient import advanced
+from silograph.protocol.method import Answer, Decision, Federation, of_graph
+from silograph.protocol.silo import Memory, Silo
 from silograph.theory import lipschitz_constant
 
 STEPS = MappingProxyType(

@@ -13,15 +13,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from silograph._types import Vector
-from silograph.federation.messages import NUMBER, NUMBER_NONNEGATIVE, PAIRS_NONNEGATIVE, Step, Task, Total
-from silograph.federation.silo import Memory, Silo
-from silograph.methods.averaging import Averaging, Rounds, closed_own, first_own, go_on, is_closing, told
-from silograph.methods.bounds import joint_scale
-from silograph.methods.method import Answer, Decision, Federation, dot, of_graph
-from silograph.methods.pull import anchored
-from silograph.methods.steps import is_sound
-from silograph.solvers.settled import settled
+from silograph._util.types import Vector
+from silograph._util.vectors import dot
+from silograph.local.prox import anchored
+from silograph.local.solvers.settled import settled
+from silograph.methods.common.averaging import Averaging, Rounds, closed_own, first_own, go_on, is_closing, told
+from silograph.methods.common.bounds import joint_scale
+from silograph.methods.common.steps import is_sound
+from silograph.protocol.messages import NUMBER, NUMBER_NONNEGATIVE, PAIRS_NONNEGATIVE, Step, Task, Total
+from silograph.protocol.method import Answer, Decision, Federation, of_graph
+from silograph.protocol.silo import Memory, Silo
 
 EXACT_STEPS = MappingProxyType(
     {

@@ -28,8 +28,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from silograph._types import Matrix, Vector
-from silograph.federation.messages import (
+from silograph._util.types import Matrix, Vector
+from silograph._util.vectors import distance, dot
+from silograph.local.problem import LocalProblem
+from silograph.local.prox import Pulled, pulled
+from silograph.methods.common.bounds import DUAL_FIELDS, dual_bound, dual_parts, missing_share, relative_gap
+from silograph.methods.common.mixing import coefficients
+from silograph.protocol.messages import (
     LIST,
     NUMBER,
     NUMBER_NONNEGATIVE,
@@ -40,12 +45,8 @@ from silograph.federation.messages import (
     Task,
     Total,
 )
-from silograph.federation.silo import Memory, Silo
-from silograph.methods.bounds import DUAL_FIELDS, dual_bound, dual_parts, missing_share, relative_gap
-from silograph.methods.method import Answer, Decision, Federation, distance, dot, of_graph
-from silograph.methods.mixing import coefficients
-from silograph.methods.pull import Pulled, pulled
-from silograph.problem import LocalProblem
+from silograph.protocol.method import Answer, Decision, Federation, of_graph
+from silograph.protocol.silo import Memory, Silo
 
 OVER = 1.8  # r, the over-relaxation; convergence is proved below 2
 ADAPTING = 8  # rounds in which the metric is learned

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from silograph.federation.messages import Task
-from silograph.federation.silo import Silo
-from silograph.methods.averaging import Averaging, Rounds, closed, is_closing, told
-from silograph.methods.method import Answer
+from silograph.methods.common.averaging import Averaging, Rounds, closed, is_closing, told
+from silograph.protocol.messages import Task
+from silograph.protocol.method import Answer
+from silograph.protocol.silo import Silo
 
 
 def fedprox(settings: Rounds) -> Averaging:

@@ -12,13 +12,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from silograph.federation.messages import NUMBER, NUMBER_NONNEGATIVE, PAIRS_NONNEGATIVE, Step, Task, Total
-from silograph.federation.silo import Memory, Silo
-from silograph.methods.bounds import joint_scale
-from silograph.methods.method import Answer, Decision, Federation, of_graph
-from silograph.methods.steps import FIRST_WEIGHT, is_sound, steps_of
-from silograph.solvers.gradient import advanced
-from silograph.solvers.settled import settled
+from silograph.local.solvers.gradient import advanced
+from silograph.local.solvers.settled import settled
+from silograph.methods.common.bounds import joint_scale
+from silograph.methods.common.steps import FIRST_WEIGHT, is_sound, steps_of
+from silograph.protocol.messages import NUMBER, NUMBER_NONNEGATIVE, PAIRS_NONNEGATIVE, Step, Task, Total
+from silograph.protocol.method import Answer, Decision, Federation, of_graph
+from silograph.protocol.silo import Memory, Silo
 
 STEPS = MappingProxyType(
     {

@@ -7,10 +7,10 @@ It is convex: attracted.py finds its optimum. Here are the gradient steps.
 
 from __future__ import annotations
 
-from silograph.federation.messages import Task
-from silograph.federation.silo import Silo
-from silograph.methods.averaging import Averaging, Rounds, closed_own, first_own, go_on, is_closing, told
-from silograph.methods.method import Answer
+from silograph.methods.common.averaging import Averaging, Rounds, closed_own, first_own, go_on, is_closing, told
+from silograph.protocol.messages import Task
+from silograph.protocol.method import Answer
+from silograph.protocol.silo import Silo
 
 
 def mrmtl(settings: Rounds) -> Averaging:

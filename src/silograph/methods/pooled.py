@@ -15,12 +15,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from silograph._types import Vector
-from silograph.federation.messages import NUMBER, NUMBER_NONNEGATIVE, PAIRS, PAIRS_NONNEGATIVE, Step, Task, Total
-from silograph.federation.silo import Memory, Silo
-from silograph.methods.bounds import relative_gap
-from silograph.methods.method import Answer, Decision, Federation, Parts, of_graph
-from silograph.solvers.settled import settled
+from silograph._util.types import Vector
+from silograph.local.solvers.settled import settled
+from silograph.methods.common.bounds import relative_gap
+from silograph.protocol.messages import NUMBER, NUMBER_NONNEGATIVE, PAIRS, PAIRS_NONNEGATIVE, Step, Task, Total
+from silograph.protocol.method import Answer, Decision, Federation, Parts, of_graph
+from silograph.protocol.silo import Memory, Silo
 
 STEPS = MappingProxyType(
     {

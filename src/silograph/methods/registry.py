@@ -10,24 +10,24 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from silograph._types import Vector
-from silograph.edges import Pairs
+from silograph._util.types import Vector
 from silograph.errors import ParameterError
-from silograph.federation.silo import Memory
+from silograph.graph.pairs import Pairs
+from silograph.local.degree import check_degree, default_degree
 from silograph.methods.algorithm1 import Algorithm1
-from silograph.methods.attracted import Attracted
-from silograph.methods.averaging import Rounds
-from silograph.methods.consensus import Consensus
+from silograph.methods.common.averaging import Rounds
+from silograph.methods.common.quadratic import Attracted
 from silograph.methods.ditto import ExactDitto, ditto
+from silograph.methods.exact import Consensus
 from silograph.methods.fedavg import fedavg
 from silograph.methods.fedprox import fedprox
 from silograph.methods.independent import Independent
-from silograph.methods.method import Method
 from silograph.methods.mrmtl import mrmtl
 from silograph.methods.pooled import Pooled
+from silograph.methods.settings import COUPLED, StudySettings
 from silograph.methods.setup import Setup
-from silograph.study_settings import COUPLED, StudySettings
-from silograph.tuning import check_degree, default_degree
+from silograph.protocol.method import Method
+from silograph.protocol.silo import Memory
 
 DEFAULT_COUPLING, DEFAULT_SPARSITY = 0.5, 0.1
 PAPER_STEP, PAPER_ROUNDS = 0.005, 50

@@ -7,8 +7,8 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from silograph._util.checks import check_momentum, check_not_negative, check_one_way, check_positive, check_whole
 from silograph.errors import ParameterError
-from silograph.parameters import check_momentum, check_not_negative, check_one_way, check_positive, check_whole
 
 MethodName = Literal["exact", "algorithm1", "independent", "pooled", "fedavg", "fedprox", "mrmtl", "ditto"]
 COUPLED = ("exact", "algorithm1")  # the paper's model: these have ν and λ

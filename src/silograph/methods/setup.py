@@ -19,9 +19,22 @@ from typing import ClassVar
 
 import numpy as np
 
-from silograph._types import Vector
-from silograph.edges import Pairs
-from silograph.federation.messages import (
+from silograph._util.types import Vector
+from silograph._util.vectors import dot
+from silograph.graph.pairs import Pairs
+from silograph.local.degree import (
+    DEGREE_PROMISE,
+    DEGREE_TOL,
+    MAX_SOLVES,
+    DegreeSearch,
+    first_theta,
+    mean_degree,
+    problem_at,
+)
+from silograph.local.problem import LocalProblem
+from silograph.local.prox import pulled, resting_force
+from silograph.local.solvers.settled import settled
+from silograph.protocol.messages import (
     NUMBER,
     NUMBER_NONNEGATIVE,
     PAIRS,
@@ -30,12 +43,8 @@ from silograph.federation.messages import (
     Task,
     Total,
 )
-from silograph.federation.silo import Memory, Silo
-from silograph.methods.method import Answer, Decision, Federation, dot
-from silograph.methods.pull import pulled, resting_force
-from silograph.problem import LocalProblem
-from silograph.solvers.settled import settled
-from silograph.tuning import DEGREE_PROMISE, DEGREE_TOL, MAX_SOLVES, DegreeSearch, first_theta, mean_degree, problem_at
+from silograph.protocol.method import Answer, Decision, Federation
+from silograph.protocol.silo import Memory, Silo
 
 ALIKE = 1e-9  # forces, relative to q‖u‖, that are rounding
 

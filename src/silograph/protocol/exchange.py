@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from silograph.errors import ProtocolError
-from silograph.federation.messages import Task, Update, check_parts, update_of
-from silograph.federation.silo import Silo
-from silograph.methods.method import Method
+from silograph.protocol.messages import Task, Update, check_parts, update_of
+from silograph.protocol.method import Method
+from silograph.protocol.silo import Silo
 
 TURN = "turn"  # in a silo's memory: run, method and round of the last task it answered
 

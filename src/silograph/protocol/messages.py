@@ -22,10 +22,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from silograph._kernel import kernel
-from silograph._types import Vector
+from silograph._util.kernel import kernel
+from silograph._util.types import Vector
 from silograph.errors import ProtocolError
-from silograph.federation.packing import Piece, packed, packed_size, unpacked
+from silograph.protocol.packing import Piece, packed, packed_size, unpacked
 
 FORMAT = 2
 HEAD = struct.Struct("<4sHBxIQ")  # magic, format, kind, header bytes, payload bytes

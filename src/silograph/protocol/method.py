@@ -15,11 +15,11 @@ from typing import Protocol
 
 import numpy as np
 
-from silograph._kernel import kernel
-from silograph._types import Vector
-from silograph.edges import Pairs
-from silograph.federation.messages import Step, Task, Total
-from silograph.federation.silo import Memory, Silo
+from silograph._util.types import Vector
+from silograph._util.vectors import distance
+from silograph.graph.pairs import Pairs
+from silograph.protocol.messages import Step, Task, Total
+from silograph.protocol.silo import Memory, Silo
 
 Parts = Mapping[str, Vector | float]
 
@@ -87,26 +87,3 @@ def of_graph(silo: Silo, w: Vector, consensus: Vector, *, weight: float | None =
     silo.memory["graph"] = w
     samples = np.nan if silo.n_samples is None else float(silo.n_samples)
     return {"samples": samples, "edges": float(np.count_nonzero(w)), "distance": far, "contribution": float(gamma)}
-
-
-def distance(a: Vector, b: Vector) -> float:
-    """‖a − b‖."""
-    return float(np.sqrt(squared_distance(a, b)))
-
-
-@kernel
-def dot(a: Vector, b: Vector) -> float:
-    """aᵀb; unlike BLAS, the same to the last bit wherever the vectors lie in memory."""
-    total = 0.0
-    for e in range(a.size):
-        total += a[e] * b[e]
-    return total
-
-
-@kernel
-def squared_distance(a: Vector, b: Vector) -> float:
-    """‖a − b‖²."""
-    total = 0.0
-    for e in range(a.size):
-        total += (a[e] - b[e]) ** 2
-    return total

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from silograph._types import Vector
+from silograph._util.types import Vector
 from silograph.errors import ProtocolError
 
 WORTH = 1000  # numbers; shorter arrays are not looked at

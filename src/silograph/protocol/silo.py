@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from silograph._types import Vector
-from silograph.edges import Pairs
-from silograph.problem import LocalProblem
+from silograph._util.types import Vector
+from silograph.graph.pairs import Pairs
+from silograph.local.problem import LocalProblem
 
 # Names to arrays, numbers, or lists of arrays; arrays are replaced, never altered, so that a checkpoint can keep them
 Memory = dict[str, Any]

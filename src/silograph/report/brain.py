@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from silograph._atomic import writing
-from silograph._types import Matrix
-from silograph.graph import Graph
+from silograph._util.files import writing
+from silograph._util.types import Matrix
+from silograph.graph.graph import Graph
 
 VIEWS = {"Sagittal": (1, 2), "Axial": (0, 1), "Coronal": (0, 2)}  # which of x, y, z are drawn, to the right and up
 MOST_EDGES = 300  # in space, where more hide each other

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from silograph._types import Matrix
+from silograph._util.types import Matrix
 from silograph.errors import SignalError
 
 MOST_NAMED = 5

@@ -17,8 +17,8 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from silograph._atomic import writing
-from silograph._types import Matrix, Vector
+from silograph._util.files import writing
+from silograph._util.types import Matrix, Vector
 
 STYLE = {
     "font.size": 9,

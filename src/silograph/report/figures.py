@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from silograph._atomic import make_folder, writing
-from silograph._extras import required
-from silograph._types import Matrix
+from silograph._util.extras import required
+from silograph._util.files import make_folder, writing
+from silograph._util.types import Matrix
 from silograph.errors import ParameterError
-from silograph.graph import Graph
+from silograph.graph.graph import Graph
 from silograph.report.brain import VIEWS, outlines
 from silograph.report.coordinates import read_coordinates
 from silograph.report.layout import Layout, layout_of
 from silograph.report.measures import degree, first_threshold, overlaps, own_edges, shares
-from silograph.report.run_data import RunData, read_run
+from silograph.runs.reader import RunData, read_run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,7 +45,7 @@ def write_figures(
 ) -> list[Path]:
     """Write a run's figures into the folder `out`, each in every format, and return where they are."""
     required("matplotlib", extra="report", purpose="to draw figures")
-    from silograph.experiments.drawing import styled
+    from silograph.report.drawing import styled
 
     wrong = [name for name in formats if name not in FORMATS]
     if wrong or not formats:
@@ -81,7 +81,7 @@ def _drawings(run: RunData, layout: Layout) -> dict[str, Drawing]:
 
 def _panels(count: int, *, width: float, height: float) -> tuple[Figure, list[Axes]]:
     """A figure with as many panels as asked for, in rows of four at most."""
-    from silograph.experiments.drawing import panels
+    from silograph.report.drawing import panels
 
     columns = min(count, 4) if count != 6 else 3
     rows = -(-count // columns)
@@ -118,7 +118,7 @@ def _graphs(run: RunData, layout: Layout) -> Figure:
 
 
 def _brain(run: RunData, layout: Layout) -> Figure:
-    from silograph.experiments.drawing import panels
+    from silograph.report.drawing import panels
 
     assert layout.space is not None
     every, threshold = dict(list(_every(run).items())[:MOST_BRAINS]), first_threshold(run)
@@ -137,7 +137,7 @@ def draw_edges(ax: Axes, graph: Graph, run: RunData, places: Matrix, threshold: 
     """A graph at these places: edges of the consensus red, a silo's own blue and dashed, wider for larger weights."""
     from matplotlib.collections import LineCollection
 
-    from silograph.experiments.drawing import without_frame
+    from silograph.report.drawing import without_frame
 
     seen, own = graph.weights >= threshold, own_edges(graph, run.main)
     top = max((float(one.weights.max(initial=0.0)) for one in (run.main, *run.graphs.values())), default=1.0)

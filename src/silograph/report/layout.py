@@ -20,9 +20,9 @@ from scipy.sparse.csgraph import connected_components, shortest_path
 from scipy.sparse.linalg import eigsh
 from scipy.spatial.distance import pdist, squareform
 
-from silograph._types import IntVector, Matrix
-from silograph.graph import Graph
-from silograph.report.run_data import RunData
+from silograph._util.types import IntVector, Matrix
+from silograph.graph.graph import Graph
+from silograph.runs.reader import RunData
 
 Source = Literal["coordinates", "main", "silos"]
 WEIGHTED = 600  # nodes up to which near pairs count more than far ones, which takes a factorisation

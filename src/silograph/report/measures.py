@@ -12,10 +12,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from silograph._types import Matrix, Vector
-from silograph.edges import condensed_index
-from silograph.graph import Graph
-from silograph.report.run_data import RunData, SiloData
+from silograph._util.types import Matrix, Vector
+from silograph.graph.graph import Graph
+from silograph.graph.pairs import condensed_index
+from silograph.runs.reader import RunData, SiloData
 
 USUAL_DEGREE = 5.0  # where nobody asked for one
 

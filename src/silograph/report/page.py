@@ -13,13 +13,13 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from silograph._atomic import make_folder, write_text
+from silograph._util.files import make_folder, write_text
 from silograph.errors import OutputError
 from silograph.report.brain import outlines, write_spatial
 from silograph.report.coordinates import read_coordinates
 from silograph.report.layout import layout_of
 from silograph.report.payload import payload
-from silograph.report.run_data import read_run
+from silograph.runs.reader import read_run
 
 PAGE = "report.html"
 LIBRARIES = ("vendor/cytoscape.min.js", "vendor/plotly-cartesian.min.js")

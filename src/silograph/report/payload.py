@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from silograph.graph import Graph
+from silograph.graph.graph import Graph
+from silograph.methods.settings import GRADIENT_ONLY
 from silograph.report.layout import Layout
 from silograph.report.measures import first_threshold, overlaps, own_part, shares
 from silograph.report.reading import counted, reading, scientific
-from silograph.report.run_data import RunData, SiloData
-from silograph.study_settings import GRADIENT_ONLY
+from silograph.runs.reader import RunData, SiloData
 
 MOST_EDGES = 150_000  # of all graphs together; more, and the page is slow to open and to send
 FLUID = 500  # nodes up to which all are drawn

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from silograph._types import IntVector, Matrix
-from silograph.graph import Graph
+from silograph._util.types import IntVector, Matrix
+from silograph.graph.graph import Graph
 from silograph.report.layout import modularity
 from silograph.report.measures import degree, own_edges, own_part, shares, strength
-from silograph.report.run_data import RunData
+from silograph.runs.reader import RunData
 
 CLEAR = 0.3  # modularity from which on communities are usually spoken of (Newman & Girvan 2004)
 MOST_SILOS = 8  # of which each gets a sentence

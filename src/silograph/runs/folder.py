@@ -22,12 +22,12 @@ from typing import Any
 
 import numpy as np
 
+from silograph.engine.loop import Record
+from silograph.engine.study import Study
 from silograph.errors import CheckpointError, OutputError
-from silograph.federation.run import Record
-from silograph.graph import Graph
-from silograph.graph_files import write_graph
-from silograph.runs import CHECKPOINT, GRAPH_FILES, OURS, RECORD, REQUEST
-from silograph.study import Study
+from silograph.graph.files import write_graph
+from silograph.graph.graph import Graph
+from silograph.runs.record import CHECKPOINT, GRAPH_FILES, OURS, RECORD, REQUEST
 
 DONE = ".checkpoint.done"  # what the checkpoint is called when the results are in place
 CONSENSUS, SILOS, HISTORY = "consensus", "silos", "history.csv"

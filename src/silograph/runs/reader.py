@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from silograph.alignment import check_silo_names
+from silograph.data.alignment import check_silo_names
 from silograph.errors import GraphError
-from silograph.graph import Graph
-from silograph.graph_files import read_graph
-from silograph.runs import CHECKPOINT, FORMAT, RECORD
-from silograph.study_runs import CONSENSUS, HISTORY, SILOS
+from silograph.graph.files import read_graph
+from silograph.graph.graph import Graph
+from silograph.runs.folder import CONSENSUS, HISTORY, SILOS
+from silograph.runs.record import CHECKPOINT, FORMAT, RECORD
 
 GRAPH = "graph.npz"
 RESULTS = "results"  # of a federation's run, inside the coordinator's folder

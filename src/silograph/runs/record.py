@@ -11,11 +11,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from silograph._atomic import check_writable, writing_folder
+from silograph._util.files import check_writable, writing_folder
 from silograph.errors import OutputError
-from silograph.graph import Graph
-from silograph.graph_files import write_graph
-from silograph.learning import Learned, Settings
+from silograph.graph.files import write_graph
+from silograph.graph.graph import Graph
+from silograph.local.learn import Learned, Settings
 
 RECORD = "run.json"
 CHECKPOINT, REQUEST = "checkpoint", "request.json"  # of a run that is not finished

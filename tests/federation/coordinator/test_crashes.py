@@ -23,12 +23,12 @@ from federation.consortium import (
     conduct_elsewhere,
     processes,
 )
+from silograph.engine.checkpoint import Checkpoint
 from silograph.federation.coordinator import results
 from silograph.federation.coordinator.history import History
 from silograph.federation.coordinator.run_folder import RunFolder, open_run
 from silograph.federation.envelope import opened
 from silograph.federation.site.audit import verify
-from silograph.federation.store import Checkpoint
 
 # Few rounds of set-up: ν and λ are given
 METHODS = {
@@ -274,7 +274,7 @@ def test_many_processes_killed_at_any_moment_cost_no_bit(tmp_path, undisturbed, 
 
 
 def test_while_one_process_conducts_a_run_no_other_does(tmp_path, monkeypatch):
-    monkeypatch.setattr("silograph.federation.coordinator.conduct.PATIENCE", 0.0)
+    monkeypatch.setattr("silograph.federation.coordinator.attempt.PATIENCE", 0.0)
     consortium = Consortium(tmp_path)
     run, entered, go = consortium.run(EXACT), threading.Event(), threading.Event()
 

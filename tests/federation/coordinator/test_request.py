@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from federation.consortium import Consortium, Loopback, close
-from silograph.federation.coordinator import question
-from silograph.federation.coordinator.question import ENDED, FIRST_WAIT, HELLO_WAIT, Silence
+from silograph.federation.coordinator import request as question
+from silograph.federation.coordinator.request import ENDED, FIRST_WAIT, HELLO_WAIT, Silence
 from silograph.federation.coordinator.run_folder import Outcome
 
 QUICK = 'method = "algorithm1"\nrounds = 2\nalpha = 0.5\nbeta = 0.25'

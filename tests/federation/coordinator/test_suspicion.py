@@ -20,15 +20,16 @@ import pytest
 from federation.conformance import EXACT, digests
 from federation.consortium import Consortium, Loopback, close, rewritten, sealed, self_signed
 from silograph.errors import ProtocolError
-from silograph.federation.coordinator import quarantine, question
-from silograph.federation.coordinator.conduct import conduct
+from silograph.federation.coordinator import quarantine
+from silograph.federation.coordinator import request as question
+from silograph.federation.coordinator.attempt import conduct
 from silograph.federation.coordinator.history import Event, History
-from silograph.federation.coordinator.question import Silence
+from silograph.federation.coordinator.request import Silence
 from silograph.federation.coordinator.run_folder import Outcome, RunFolder
 from silograph.federation.envelope import HEAD, Opened, opened
-from silograph.federation.messages import CHECKSUM, Header, Update, decode_update, encode_update, parts_of, update_of
-from silograph.federation.messages import HEAD as MESSAGE_HEAD
 from silograph.federation.refusals import REASONS
+from silograph.protocol.messages import CHECKSUM, Header, Update, decode_update, encode_update, parts_of, update_of
+from silograph.protocol.messages import HEAD as MESSAGE_HEAD
 
 HOSTILE = "lima"
 LONG = EXACT.replace("rounds = 4", "rounds = 12\ntol = 1e-13")  # long enough to mix, whose answers hold a list

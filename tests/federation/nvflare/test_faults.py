@@ -15,7 +15,7 @@ from federation.conformance import assert_same_result, learned_here
 from federation.consortium import NODES, SITES
 from federation.nvflare.federation import KINDS, PATIENCE, RealFederation, study_text, until
 from silograph.federation.coordinator.history import History
-from silograph.study_file import parse_study
+from silograph.federation.study_file import parse_study
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")]
 

@@ -27,7 +27,7 @@ from silograph.federation.envelope import Letter, opened
 from silograph.federation.identity import Trust, read_signer, read_trust
 from silograph.federation.nvflare.executor import open_desk
 from silograph.federation.site.audit import entries, verify
-from silograph.study_file import parse_study, read_study
+from silograph.federation.study_file import parse_study, read_study
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 
@@ -375,7 +375,7 @@ import os, pathlib, sys, threading
 
 def work():
     import time
-    while "silograph.federation.site.desk" not in sys.modules:
+    while "silograph.federation.site.service" not in sys.modules:
         time.sleep(0.05)
     from silograph.federation.envelope import Letter
     from silograph.federation.nvflare import executor

@@ -28,7 +28,7 @@ from silograph.federation.nvflare.folders import POINTER
 from silograph.federation.nvflare.jobs import write_job
 from silograph.federation.nvflare.policy import SERVER_CLASSES, SITE_CLASSES
 from silograph.federation.site.audit import verify
-from silograph.study_file import pairs_of
+from silograph.federation.study_file import pairs_of
 
 PATIENCE = 600.0
 SIMULATE = """

@@ -11,7 +11,7 @@ pytest.importorskip("nvflare")
 from nvflare.apis.fl_constant import ReturnCode
 from nvflare.apis.shareable import Shareable, make_reply
 
-from silograph.federation.coordinator.question import Silence
+from silograph.federation.coordinator.request import Silence
 from silograph.federation.nvflare.transport import DATA, AuxTransport
 
 JOB = "4fb6b2ef-f87e-4b3c-b59c-f8075e580731"

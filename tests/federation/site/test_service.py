@@ -30,16 +30,17 @@ from federation.consortium import (
     self_signed,
     write_table,
 )
-from silograph.federation.coordinator import question
+from silograph._util.locks import Lock
+from silograph.federation.coordinator import request as question
 from silograph.federation.envelope import FORMAT, HEAD, MAGIC, Letter, Opened, opened
-from silograph.federation.locks import Lock
-from silograph.federation.messages import Task, decode_task, decode_update, encode_task
 from silograph.federation.refusals import REASONS
-from silograph.federation.site import memory, visit
+from silograph.federation.site import run as visit
+from silograph.federation.site import state as memory
 from silograph.federation.site.approvals import Approvals
 from silograph.federation.site.audit import entries, verify
-from silograph.federation.site.desk import Desk
+from silograph.federation.site.service import Desk
 from silograph.federation.site.settings import SiteSettings, write_site
+from silograph.protocol.messages import Task, decode_task, decode_update, encode_task
 
 SITE, SEED = "oslo", SITES.index("oslo")
 TOLD = {"kind", "re", "run", "version", "code", "to"}  # all that a refusal may hold
@@ -796,7 +797,7 @@ def test_an_answer_that_could_not_be_kept_does_not_leave(site, recorded, monkeyp
     def full(self, tree):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("silograph.federation.store.Checkpoint.save", full)
+    monkeypatch.setattr("silograph.engine.checkpoint.Checkpoint.save", full)
     assert one.code(recorded.letters[2]) == "internal"
     monkeypatch.undo()
     one.goes_on_from(2)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from problems import random_problem
-from silograph.solvers.dual import active_pairs, gap_at, weight_sums, weights_at
+from silograph.local.solvers.dual import active_pairs, gap_at, weight_sums, weights_at
 
 
 @given(n=st.integers(2, 90), seed=st.integers(0, 2**32 - 1), listed=st.booleans(), each=st.booleans())

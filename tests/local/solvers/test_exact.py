@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from problems import KINDS, costs, cvxpy_optimum, problem, stress_set
-from silograph.edges import Pairs
-from silograph.problem import LocalProblem
-from silograph.solvers import exact, gradient, interior, newton
+from silograph.graph.pairs import Pairs
+from silograph.local.problem import LocalProblem
+from silograph.local.solvers import exact, gradient, interior, newton
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from problems import costs, problem, random_problem
-from silograph.solvers import exact, gradient
+from silograph.local.solvers import exact, gradient
 
 
 def test_with_a_step_it_follows_the_printed_equations(rng):

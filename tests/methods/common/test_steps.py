@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from silograph.methods.steps import TOO_LARGE, is_sound
+from silograph.methods.common.steps import TOO_LARGE, is_sound
 
 
 @pytest.mark.parametrize("weight", [0.0, 1.0, 0.99 * TOO_LARGE])

@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from silograph.cli_folders import federation_folder
-from silograph.cli_talk import NOT_CONVERGED, PIPE_WIDTH, Talk, guarded, need_nvflare, tell, warn
+from silograph.cli.folders import federation_folder
+from silograph.cli.output import NOT_CONVERGED, PIPE_WIDTH, Talk, guarded, need_nvflare, tell, warn
 from silograph.errors import ParameterError
 
 app = typer.Typer(
@@ -51,7 +51,7 @@ def new(
 
     def work() -> None:
         need_nvflare()
-        from silograph.cli_federation_new import founded
+        from silograph.cli.federation.found import founded
 
         names = [site for group in (*sites, *(more or ())) for site in group.split(",") if site]
         for line in founded(folder or Path(name), name=name, server=server, port=port, sites=names, nodes=nodes):
@@ -117,7 +117,7 @@ def status(
 
     def work() -> None:
         need_nvflare()
-        from silograph.cli_federation_status import as_data, shown
+        from silograph.cli.federation.status import as_data, shown
 
         data = as_data(federation_folder(folder), ask=not quick)
         if as_json:
@@ -152,9 +152,9 @@ def run(
 
     def work() -> None:
         need_nvflare()
-        from silograph.cli_federation_run import RunRequest, begun, finished, resumed
-        from silograph.cli_study import summary
-        from silograph.study_runs import finished_record
+        from silograph.cli.federation.run import RunRequest, begun, finished, resumed
+        from silograph.cli.several_tables import summary
+        from silograph.runs.folder import finished_record
 
         talk = Talk(as_json=as_json, quiet=quiet)
         if resume is not None:
@@ -197,7 +197,7 @@ def demo(
 
     def work() -> None:
         need_nvflare()
-        from silograph.cli_federation_demo import demonstrate
+        from silograph.cli.federation.demo import demonstrate
 
         demonstrate(out, n_sites=sites, force=force)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from silograph._atomic import write_text
+from silograph._util.files import write_text
 from silograph.errors import ParameterError
+from silograph.federation.names import read_nodes
 from silograph.federation.nvflare.authority import new_kits
-from silograph.study_file import check_site_name, template
-from silograph.study_names import read_nodes
+from silograph.federation.study_file import check_site_name, template
 
 NODES, STUDY = "nodes.txt", "study.toml"
 NO_NODES = "# Names of the nodes, one per line, in the order of the results. Every site's table must have just these.\n"

@@ -12,19 +12,19 @@ from typing import Any
 
 from rich.progress import Progress, TaskID
 
-from silograph import study_runs
-from silograph.cli_folders import federation_folder
-from silograph.cli_tables import progress_bar
+from silograph._util.locks import Lock
+from silograph.cli.folders import federation_folder
+from silograph.cli.progress import progress_bar
 from silograph.errors import CheckpointError, ParameterError, SilosError
 from silograph.federation.coordinator.history import History, Site
 from silograph.federation.coordinator.run_folder import HISTORY, RESULTS, RUNS, RunFolder, new_run, open_run
 from silograph.federation.coordinator.supervisor import Supervisor
-from silograph.federation.locks import Lock
 from silograph.federation.nvflare.authority import read_federation
 from silograph.federation.nvflare.session import Lead
 from silograph.federation.refusals import PASSING
-from silograph.runs import RECORD, check_output
-from silograph.study_file import read_study
+from silograph.federation.study_file import read_study
+from silograph.runs.record import RECORD, check_output
+from silograph.runs.record import folder as study_runs
 
 COMMAND = "silograph federation run"
 EVERY = 0.5  # seconds between two looks at the history

@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from silograph.cli_folders import site_folder
-from silograph.cli_talk import PIPE_WIDTH, guarded, need_nvflare
+from silograph.cli.folders import site_folder
+from silograph.cli.output import PIPE_WIDTH, guarded, need_nvflare
 from silograph.errors import SilographError
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def join(
 
     def work() -> None:
         need_nvflare()
-        from silograph.cli_join import joined
+        from silograph.cli.site.join import joined
 
         home = site_folder(folder, named=Path(signed.name.removesuffix(".signed.zip")))
         limits = {
@@ -240,7 +240,7 @@ def _list_studies(approvals: Approvals) -> None:
 
 def _approve(home: Path, approvals: Approvals, study: str, *, yes: bool) -> None:
     from silograph.federation.site.settings import read_site
-    from silograph.study_file import parse_study
+    from silograph.federation.study_file import parse_study
 
     path = Path(study)
     if not path.is_file():

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from silograph._atomic import write_text
+from silograph._util.files import write_text
 from silograph.errors import SilosError
 from silograph.federation.invitation import Invitation
 from silograph.federation.nvflare.kits import install_kit, site_invitation, site_name
 from silograph.federation.refusals import Refused
-from silograph.federation.site.holding import check_nodes, open_table
+from silograph.federation.site.data import check_nodes, open_table
 from silograph.federation.site.settings import SiteSettings, write_site
 
 LEAVES = """What leaves this site, once you approve a study, and only to the coordinator:

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from silograph._types import Matrix
-from silograph.edges import numbered
+from silograph._util.types import Matrix
+from silograph.data.readers.source import Source, kept_columns, refuse_key, rows_per_chunk
 from silograph.errors import SignalError
-from silograph.signals.source import Source, kept_columns, refuse_key, rows_per_chunk
+from silograph.graph.pairs import numbered
 
 
 def open_npy(path: Path, *, drop: Sequence[str], key: str | None, header: bool | None) -> Source:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from silograph._types import Matrix
+from silograph._util.types import Matrix
 from silograph.errors import SignalError
 
 NO_GUESS = "Drop the row, or fill it before learning: silograph does not guess missing values."

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from silograph.data.readers.checks import NO_GUESS, check_names
 from silograph.errors import SignalError
-from silograph.signals.checks import NO_GUESS, check_names
 
 
 def is_frame(table: Any) -> bool:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from silograph._extras import required
-from silograph._types import Matrix
+from silograph._util.extras import required
+from silograph._util.types import Matrix
+from silograph.data.readers.source import Source, kept_columns, refuse_key, rows_per_chunk
 from silograph.errors import SignalError
-from silograph.signals.source import Source, kept_columns, refuse_key, rows_per_chunk
 
 
 def open_parquet(path: Path, *, drop: Sequence[str], key: str | None, header: bool | None) -> Source:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from silograph._types import Matrix
+from silograph._util.types import Matrix
 from silograph.errors import SignalError
 
 CHUNK_VALUES = 2**20  # numbers per chunk: 8 MB, well below what a machine has and well above what a chunk costs

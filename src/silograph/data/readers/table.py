@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from silograph._types import Matrix
+from silograph._util.types import Matrix
+from silograph.data.readers import arrays, parquet, text
+from silograph.data.readers.checks import check_finite, check_names, check_table
+from silograph.data.readers.source import Source
 from silograph.errors import SignalError
-from silograph.signals import arrays, parquet, text
-from silograph.signals.checks import check_finite, check_names, check_table
-from silograph.signals.source import Source
 
 READERS: dict[str, Callable[..., Source]] = {
     ".csv": text.open_delimited,

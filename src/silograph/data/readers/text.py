@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from silograph._extras import required
-from silograph._types import Matrix
-from silograph.edges import numbered
+from silograph._util.extras import required
+from silograph._util.types import Matrix
+from silograph.data.readers.source import Source, kept_columns, refuse_key, rows_per_chunk
+from silograph.data.readers.text_errors import explain
 from silograph.errors import SignalError
-from silograph.signals.source import Source, kept_columns, refuse_key, rows_per_chunk
-from silograph.signals.text_errors import explain
+from silograph.graph.pairs import numbered
 
 ONE_AT_A_TIME = threading.Lock()  # `catch_warnings` is one for all threads: the last to leave may put back another's
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
+from silograph.data.readers.checks import NO_GUESS
 from silograph.errors import SignalError
-from silograph.signals.checks import NO_GUESS
 
 if TYPE_CHECKING:
-    from silograph.signals.text import Layout
+    from silograph.data.readers.text import Layout
 
 
 def explain(layout: Layout, error: Exception) -> NoReturn:

@@ -6,19 +6,19 @@ import logging
 import time
 from collections.abc import Callable
 
+from silograph._util.locks import Lock
+from silograph.engine.loop import Record
+from silograph.engine.study import learn_on
 from silograph.errors import SilographError
 from silograph.federation.coordinator.history import History
 from silograph.federation.coordinator.quarantine import Quarantine
-from silograph.federation.coordinator.question import Call, Post, SitesTroubleError, StoppedError, Transport
+from silograph.federation.coordinator.request import Call, Post, SitesTroubleError, StoppedError, Transport
 from silograph.federation.coordinator.results import write_results
 from silograph.federation.coordinator.run_folder import Outcome, RunFolder
 from silograph.federation.coordinator.sites import Sites
 from silograph.federation.identity import Signer, Trust
-from silograph.federation.locks import Lock
-from silograph.federation.run import Record
-from silograph.methods.method import Federation
-from silograph.study import learn_on
-from silograph.study_file import pairs_of
+from silograph.federation.study_file import pairs_of
+from silograph.protocol.method import Federation
 
 PATIENCE = 30.0  # seconds for an earlier process of the same run to end
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from silograph._atomic import make_folder
+from silograph._util.files import make_folder
 
 LARGEST = 1_000_000  # bytes of one message that are kept; enough to see what it was
 MOST = 200  # messages that are kept; later ones are counted in the history alone

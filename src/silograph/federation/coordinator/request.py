@@ -20,7 +20,7 @@ from silograph.federation.coordinator.quarantine import Quarantine
 from silograph.federation.envelope import Letter, Opened, opened
 from silograph.federation.identity import Signer, Trust
 from silograph.federation.refusals import PASSING, REASONS
-from silograph.study_file import Policy
+from silograph.federation.study_file import Policy
 
 T = TypeVar("T")
 

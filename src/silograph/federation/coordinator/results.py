@@ -6,15 +6,15 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from silograph._atomic import writing_folder
-from silograph.edges import Pairs
+from silograph._util.files import writing_folder
+from silograph.engine.study import Study
 from silograph.federation.coordinator.history import History
 from silograph.federation.coordinator.run_folder import RESULTS, RunFolder
-from silograph.graph import Graph, graph_on
-from silograph.runs import versions
-from silograph.study import Study
-from silograph.study_file import StudyFile
-from silograph.study_runs import fill, finite, result_record
+from silograph.federation.study_file import StudyFile
+from silograph.graph.graph import Graph, graph_on
+from silograph.graph.pairs import Pairs
+from silograph.runs.folder import fill, finite, result_record
+from silograph.runs.record import versions
 
 FORMAT = 1
 

@@ -20,9 +20,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from silograph._atomic import make_folder, write_text, writing
+from silograph._util.files import make_folder, write_text, writing
 from silograph.errors import CheckpointError
-from silograph.study_file import StudyFile, parse_study
+from silograph.federation.study_file import StudyFile, parse_study
 
 RUNS = "runs"  # in the federation's folder
 ABOUT, STUDY, OUTCOME, RESULTS, HISTORY = "run.json", "study.toml", "outcome.json", "results", "history.sqlite"

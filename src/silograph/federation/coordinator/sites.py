@@ -14,9 +14,9 @@ from concurrent.futures import ThreadPoolExecutor
 from types import MappingProxyType
 from typing import TypeVar
 
-from silograph._types import Vector
+from silograph._util.types import Vector
 from silograph.errors import ProtocolError
-from silograph.federation.coordinator.question import (
+from silograph.federation.coordinator.request import (
     NotNeeded,
     Post,
     Question,
@@ -27,7 +27,7 @@ from silograph.federation.coordinator.question import (
     TroubleFound,
 )
 from silograph.federation.envelope import Letter, Opened
-from silograph.federation.messages import (
+from silograph.protocol.messages import (
     PAIRS_NONNEGATIVE,
     Field,
     Header,
@@ -40,8 +40,8 @@ from silograph.federation.messages import (
     encode_task,
     parts_of,
 )
-from silograph.federation.silo import Memory
-from silograph.methods.method import Federation, Method
+from silograph.protocol.method import Federation, Method
+from silograph.protocol.silo import Memory
 
 T = TypeVar("T")
 

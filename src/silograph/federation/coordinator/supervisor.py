@@ -12,12 +12,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, Protocol, TypeVar
 
+from silograph._util.locks import Lock
 from silograph.errors import CheckpointError, SilographError, SilosError
 from silograph.federation.coordinator.history import History
-from silograph.federation.coordinator.question import OUT_OF_REACH
+from silograph.federation.coordinator.request import OUT_OF_REACH
 from silograph.federation.coordinator.run_folder import Outcome, RunFolder
-from silograph.federation.locks import Lock
-from silograph.study_file import Policy
+from silograph.federation.study_file import Policy
 
 JobState = Literal["waiting", "running", "ended"]
 T = TypeVar("T")

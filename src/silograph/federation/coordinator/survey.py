@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from silograph._atomic import write_text
+from silograph._util.files import write_text
 from silograph.errors import ProtocolError
-from silograph.federation.coordinator.question import Silence, Transport
+from silograph.federation.coordinator.request import Silence, Transport
 from silograph.federation.envelope import Letter, opened
 from silograph.federation.identity import Signer, Trust
 

@@ -27,7 +27,7 @@ from typing import Any
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from silograph._atomic import make_folder, writing, writing_folder
+from silograph._util.files import make_folder, writing, writing_folder
 from silograph.errors import OutputError, ProtocolError, SilosError
 from silograph.federation.invitation import Invitation, read_invitation, write_invitation
 from silograph.federation.nvflare.policy import harden_server, tidy_lead

@@ -10,7 +10,7 @@ from nvflare.apis.impl.controller import Controller
 from nvflare.apis.shareable import Shareable
 from nvflare.apis.signal import Signal
 
-from silograph.federation.coordinator.conduct import conduct
+from silograph.federation.coordinator.attempt import conduct
 from silograph.federation.coordinator.run_folder import RUNS, open_run
 from silograph.federation.coordinator.survey import survey
 from silograph.federation.identity import read_signer, read_trust

@@ -19,7 +19,7 @@ from nvflare.apis.signal import Signal
 from silograph.federation.identity import read_signer, read_trust
 from silograph.federation.nvflare.folders import own_folder
 from silograph.federation.nvflare.transport import DATA, TOPIC
-from silograph.federation.site.desk import Desk
+from silograph.federation.site.service import Desk
 
 
 class SiteExecutor(Executor):  # type: ignore[misc]

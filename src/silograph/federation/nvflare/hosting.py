@@ -28,7 +28,7 @@ from typing import IO
 
 import psutil
 
-from silograph._atomic import make_folder
+from silograph._util.files import make_folder
 from silograph.errors import SilosError
 from silograph.federation.nvflare.policy import place_storage
 from silograph.federation.nvflare.provisioning import ORG

@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from silograph._atomic import make_folder
+from silograph._util.files import make_folder
 from silograph.errors import OutputError, ProtocolError, SilosError
 from silograph.federation.invitation import Invitation, read_invitation, write_invitation
 from silograph.federation.nvflare.policy import harden_site

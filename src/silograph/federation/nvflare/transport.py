@@ -11,7 +11,7 @@ from nvflare.fuel.f3.cellnet.defs import CellChannel
 from nvflare.private.admin_defs import Message
 from nvflare.private.defs import ClientStatusKey, TrainingTopic, new_cell_message
 
-from silograph.federation.coordinator.question import Silence
+from silograph.federation.coordinator.request import Silence
 
 TOPIC = "silograph.question"
 DATA = "data"

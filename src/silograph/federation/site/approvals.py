@@ -18,8 +18,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from silograph._util.locks import lock
 from silograph.errors import OutputError, ParameterError, ProtocolError
-from silograph.federation.locks import lock
 from silograph.federation.site.audit import replace
 
 LARGEST_STUDY, MOST_PENDING, LONGEST_TEXT = 1_000_000, 50, 500

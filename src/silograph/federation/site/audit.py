@@ -24,8 +24,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any
 
+from silograph._util.locks import lock
 from silograph.errors import OutputError, ParameterError
-from silograph.federation.locks import lock
 
 Scalar = str | int | float | bool | None
 RESERVED = ("sequence", "time", "previous", "hash")

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from silograph.alignment import order_of
+from silograph.data.alignment import order_of
+from silograph.data.costs import TableOptions, read_costs
+from silograph.data.readers import Signals
 from silograph.errors import SilographError, SilosError
 from silograph.federation.refusals import Refused
-from silograph.federation.silo import Silo
 from silograph.federation.site.settings import SiteSettings
-from silograph.signals import Signals
-from silograph.study_file import StudyFile, pairs_of
-from silograph.tables import TableOptions, read_costs
+from silograph.federation.study_file import StudyFile, pairs_of
+from silograph.protocol.silo import Silo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

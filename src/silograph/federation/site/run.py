@@ -10,20 +10,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from silograph._atomic import writing_folder
+from silograph._util.files import writing_folder
 from silograph.errors import ProtocolError
-from silograph.federation.exchange import answered
-from silograph.federation.messages import Header, Task, Update, update_of
 from silograph.federation.refusals import Refused
-from silograph.federation.silo import Silo
-from silograph.federation.site.holding import Fingerprint, fingerprint, load, stamp_of
-from silograph.federation.site.memory import Answered, RunMemory, forget_old
+from silograph.federation.site.data import Fingerprint, fingerprint, load, stamp_of
 from silograph.federation.site.settings import SiteSettings
-from silograph.graph import graph_on
-from silograph.methods.method import Method
-from silograph.study_file import StudyFile
-from silograph.study_methods import setup_of, silo_method
-from silograph.study_runs import write_graphs
+from silograph.federation.site.state import Answered, RunMemory, forget_old
+from silograph.federation.study_file import StudyFile
+from silograph.graph.graph import graph_on
+from silograph.methods.registry import setup_of, silo_method
+from silograph.protocol.exchange import answered
+from silograph.protocol.messages import Header, Task, Update, update_of
+from silograph.protocol.method import Method
+from silograph.protocol.silo import Silo
+from silograph.runs.folder import write_graphs
 
 SETUP, LEARN = "setup", "learn"
 STATE, RESULTS = "state", "results"

@@ -23,15 +23,15 @@ from typing import Any
 from silograph.errors import OutputError, ProtocolError, SilographError
 from silograph.federation.envelope import Letter, Opened, opened
 from silograph.federation.identity import Signer, Trust
-from silograph.federation.messages import Update, decode_task, encode_update, parts_of
 from silograph.federation.refusals import Refused
 from silograph.federation.site.approvals import Approvals
 from silograph.federation.site.audit import AuditLog
-from silograph.federation.site.holding import check_nodes, open_table
+from silograph.federation.site.data import check_nodes, open_table
+from silograph.federation.site.run import LEARN, RESULTS, SETUP, Visit, open_visit
 from silograph.federation.site.settings import SiteSettings, read_site
-from silograph.federation.site.visit import LEARN, RESULTS, SETUP, Visit, open_visit
-from silograph.study_file import StudyFile, parse_study
-from silograph.study_methods import PAPER_ROUNDS
+from silograph.federation.study_file import StudyFile, parse_study
+from silograph.methods.registry import PAPER_ROUNDS
+from silograph.protocol.messages import Update, decode_task, encode_update, parts_of
 
 PATIENCE = 5.0  # seconds that a question waits for the one before it
 RUN = re.compile(r"[0-9a-z][0-9a-z.-]{7,63}")

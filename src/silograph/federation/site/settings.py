@@ -9,9 +9,9 @@ from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any, get_args
 
-from silograph._atomic import make_folder, write_text
+from silograph._util.files import make_folder, write_text
 from silograph.errors import OutputError, ParameterError
-from silograph.study_settings import MethodName
+from silograph.methods.settings import MethodName
 
 FILE = "site.toml"
 METHODS: tuple[MethodName, ...] = get_args(MethodName)

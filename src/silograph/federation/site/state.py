@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from silograph._atomic import write_text
-from silograph.federation.locks import Lock
-from silograph.federation.messages import Header, Update, parts_of, update_of
+from silograph._util.files import write_text
+from silograph._util.locks import Lock
+from silograph.engine.checkpoint import Checkpoint
 from silograph.federation.refusals import Refused
-from silograph.federation.silo import Memory
-from silograph.federation.store import Checkpoint
+from silograph.protocol.messages import Header, Update, parts_of, update_of
+from silograph.protocol.silo import Memory
 
 ABOUT = "about.json"
 KEPT_RUNS = 20  # later ones push out earlier ones

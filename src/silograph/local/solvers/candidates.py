@@ -10,12 +10,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from silograph._types import Vector
-from silograph.edges import Pairs, condensed_index
-from silograph.nearest import cheapest_pair, nearest_neighbours
-from silograph.problem import LocalProblem
-from silograph.solvers.dual import active_pairs, gap_at, weights_at
-from silograph.solvers.solution import Solution, certified
+from silograph._util.types import Vector
+from silograph.graph.nearest import cheapest_pair, nearest_neighbours
+from silograph.graph.pairs import Pairs, condensed_index
+from silograph.local.problem import LocalProblem
+from silograph.local.solvers.dual import active_pairs, gap_at, weights_at
+from silograph.local.solvers.solution import Solution, certified
 
 TOO_MANY = 0.25  # the share of all pairs beyond which leaving the others out gains nothing
 MARGIN = 1.05  # how much a similar problem's multipliers are enlarged to foresee the edges of this one

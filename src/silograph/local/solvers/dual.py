@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from silograph._kernel import kernel
-from silograph._types import IntVector, Vector
-from silograph.problem import LocalProblem
-from silograph.solvers.per_pair import at, inside, outside, part, put, room
+from silograph._util.kernel import kernel
+from silograph._util.types import IntVector, Vector
+from silograph.local.problem import LocalProblem
+from silograph.local.solvers.per_pair import at, inside, outside, part, put, room
 
 BLOCK = 64  # pairs looked at together
 

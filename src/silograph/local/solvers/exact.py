@@ -11,10 +11,10 @@ from functools import partial
 
 import numpy as np
 
-from silograph._types import Vector
-from silograph.problem import LocalProblem
-from silograph.solvers import candidates, interior, newton
-from silograph.solvers.solution import Solution
+from silograph._util.types import Vector
+from silograph.local.problem import LocalProblem
+from silograph.local.solvers import candidates, interior, newton
+from silograph.local.solvers.solution import Solution
 
 PATIENCE = 60  # Newton steps; what needs more, the interior-point method has solved sooner
 POLISH = 8  # Newton steps from the interior point's answer

@@ -14,12 +14,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from silograph._kernel import kernel
-from silograph._types import IntVector, Vector
-from silograph.edges import fill_degrees, fill_sums
-from silograph.problem import LocalProblem
-from silograph.solvers.per_pair import at
-from silograph.solvers.solution import Solution, certified
+from silograph._util.kernel import kernel
+from silograph._util.types import IntVector, Vector
+from silograph.graph.pairs import fill_degrees, fill_sums
+from silograph.local.problem import LocalProblem
+from silograph.local.solvers.per_pair import at
+from silograph.local.solvers.solution import Solution, certified
 
 CHECK_EVERY = 10  # iterations between two looks at the gap, which costs as much as one of them
 MOMENTUM = 0.9  # the paper's ξ

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from silograph._kernel import kernel
-from silograph._types import IntVector, Matrix, Vector
-from silograph.problem import LocalProblem
-from silograph.solvers.solution import Solution, certified
+from silograph._util.kernel import kernel
+from silograph._util.types import IntVector, Matrix, Vector
+from silograph.local.problem import LocalProblem
+from silograph.local.solvers.solution import Solution, certified
 
 KEEP_POSITIVE = 0.995
 FREE = 30  # steps during which the gap may do as it likes: the first ones mend what the start violates

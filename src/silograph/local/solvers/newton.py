@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from silograph._kernel import kernel
-from silograph._types import IntVector, Vector
-from silograph.nearest import cheapest_cost, cheapest_pair
-from silograph.problem import SERIES, LocalProblem
-from silograph.solvers.dual import list_active, weight_sums, weights_at
-from silograph.solvers.per_pair import at
-from silograph.solvers.solution import Solution, certified
+from silograph._util.kernel import kernel
+from silograph._util.types import IntVector, Vector
+from silograph.graph.nearest import cheapest_cost, cheapest_pair
+from silograph.local.problem import SERIES, LocalProblem
+from silograph.local.solvers.dual import list_active, weight_sums, weights_at
+from silograph.local.solvers.per_pair import at
+from silograph.local.solvers.solution import Solution, certified
 
 CG_TOL = 1e-2  # how well a direction is solved for, far from the optimum; near it, as well as the gap demands
 CG_BEST = 1e-12  # what rounding allows

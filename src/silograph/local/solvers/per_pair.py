@@ -12,7 +12,7 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from silograph._types import Vector
+from silograph._util.types import Vector
 
 
 def at(quantity: float | Vector, pair: int) -> float:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from silograph._types import Vector
-from silograph.problem import LocalProblem
-from silograph.solvers import exact, newton
-from silograph.solvers.solution import Solution
+from silograph._util.types import Vector
+from silograph.local.problem import LocalProblem
+from silograph.local.solvers import exact, newton
+from silograph.local.solvers.solution import Solution
 
 TOL = 1e-10
 BEYOND = 2  # Newton steps

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from silograph._types import Vector
-from silograph.problem import LocalProblem
+from silograph._util.types import Vector
+from silograph.local.problem import LocalProblem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

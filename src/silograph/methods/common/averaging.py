@@ -17,13 +17,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from silograph._types import Vector
-from silograph.federation.messages import NUMBER, NUMBER_NONNEGATIVE, PAIRS_NONNEGATIVE, Step, Task, Total
-from silograph.federation.silo import Memory, Silo
-from silograph.methods.method import Answer, Decision, Federation, distance, dot, of_graph
-from silograph.methods.steps import FIRST_WEIGHT, is_sound, steps_of
-from silograph.problem import LocalProblem
-from silograph.solvers.gradient import advanced
+from silograph._util.types import Vector
+from silograph._util.vectors import distance, dot
+from silograph.local.problem import LocalProblem
+from silograph.local.solvers.gradient import advanced
+from silograph.methods.common.steps import FIRST_WEIGHT, is_sound, steps_of
+from silograph.protocol.messages import NUMBER, NUMBER_NONNEGATIVE, PAIRS_NONNEGATIVE, Step, Task, Total
+from silograph.protocol.method import Answer, Decision, Federation, of_graph
+from silograph.protocol.silo import Memory, Silo
 
 SETTLED = 1e-6  # relative change of the mean in one round at which it counts as converged
 

@@ -15,13 +15,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from silograph._types import Vector
-from silograph.federation.messages import NUMBER, NUMBER_NONNEGATIVE, Total
-from silograph.methods.balance import MOST_STEPS
-from silograph.methods.method import dot
-from silograph.methods.pull import solved
-from silograph.problem import LocalProblem
-from silograph.solvers.newton import minimise
+from silograph._util.types import Vector
+from silograph._util.vectors import dot
+from silograph.local.problem import LocalProblem
+from silograph.local.prox import solved
+from silograph.local.pull_strength import MOST_STEPS
+from silograph.local.solvers.newton import minimise
+from silograph.protocol.messages import NUMBER, NUMBER_NONNEGATIVE, Total
 
 BOUND_TOL, LOOSE = 1e-12, 1e-9  # relative gap of the solve behind a bound, asked for and accepted
 DUAL_FIELDS = {"bound": NUMBER, "boundless": NUMBER_NONNEGATIVE}

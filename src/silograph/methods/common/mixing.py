@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from silograph._types import Matrix, Vector
+from silograph._util.types import Matrix, Vector
 
 RIDGE = 1e-8  # of the trace
 

@@ -19,13 +19,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from silograph._types import Vector
-from silograph.federation.messages import NUMBER, NUMBER_NONNEGATIVE, PAIRS_NONNEGATIVE, Step, Task, Total
-from silograph.federation.silo import Memory, Silo
-from silograph.methods.bounds import missing_share, relative_gap
-from silograph.methods.method import Answer, Decision, Federation, Parts, distance, dot, of_graph
-from silograph.methods.mixing import coefficients
-from silograph.methods.pull import anchored, solved
+from silograph._util.types import Vector
+from silograph._util.vectors import distance, dot
+from silograph.local.prox import anchored, solved
+from silograph.methods.common.bounds import missing_share, relative_gap
+from silograph.methods.common.mixing import coefficients
+from silograph.protocol.messages import NUMBER, NUMBER_NONNEGATIVE, PAIRS_NONNEGATIVE, Step, Task, Total
+from silograph.protocol.method import Answer, Decision, Federation, Parts, of_graph
+from silograph.protocol.silo import Memory, Silo
 
 HISTORY = 10
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from silograph._kernel import kernel
-from silograph._types import Vector
-from silograph.federation.silo import Silo
+from silograph._util.kernel import kernel
+from silograph._util.types import Vector
+from silograph.protocol.silo import Silo
 
 FIRST_WEIGHT = 0.1  # w⁰, everywhere
 TOO_LARGE = 1e100  # a weight beyond which the step was too long

@@ -12,12 +12,12 @@ from typing import Literal
 
 import numpy as np
 
-from silograph._kernel import kernel
-from silograph._types import IntVector, Matrix, Vector
-from silograph.edges import Pairs
-from silograph.methods.method import squared_distance
-from silograph.methods.steps import FIRST_WEIGHT, is_sound
-from silograph.solvers.gradient import advance
+from silograph._util.kernel import kernel
+from silograph._util.types import IntVector, Matrix, Vector
+from silograph._util.vectors import squared_distance
+from silograph.graph.pairs import Pairs
+from silograph.local.solvers.gradient import advance
+from silograph.methods.common.steps import FIRST_WEIGHT, is_sound
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

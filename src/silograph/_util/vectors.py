@@ -1,0 +1,29 @@
+"""Products and distances of vectors, the same to the last bit wherever they lie in memory."""
+
+import numpy as np
+
+from silograph._util.kernel import kernel
+from silograph._util.types import Vector
+
+
+def distance(a: Vector, b: Vector) -> float:
+    """‖a − b‖."""
+    return float(np.sqrt(squared_distance(a, b)))
+
+
+@kernel
+def dot(a: Vector, b: Vector) -> float:
+    """aᵀb; unlike BLAS, the same to the last bit wherever the vectors lie in memory."""
+    total = 0.0
+    for e in range(a.size):
+        total += a[e] * b[e]
+    return total
+
+
+@kernel
+def squared_distance(a: Vector, b: Vector) -> float:
+    """‖a − b‖²."""
+    total = 0.0
+    for e in range(a.size):
+        total += (a[e] - b[e]) ** 2
+    return total

@@ -1,0 +1,1 @@
+"""`silograph federation`: found a federation, sign requests, host the server, run a study."""

@@ -1,0 +1,1 @@
+"""`silograph site`: ask to join, join, host, approve, show the log."""

@@ -1,0 +1,1 @@
+"""Pairs of nodes, graphs on them, and graphs on disk."""

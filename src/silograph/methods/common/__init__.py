@@ -1,0 +1,1 @@
+"""What several methods share: bounds, mixing, averaging, gradient steps."""
