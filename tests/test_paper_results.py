@@ -78,7 +78,7 @@ def test_the_paper_s_algorithm_at_the_point_chosen_is_what_a_sweep_gives_today(t
         drawn = make_silos(n_samples=50, n_silos=SILOS, shared=0.5, seed=seed)
         costs = np.stack([Moments.of(signals, pairs).costs() for signals in drawn.signals.values()])
         swept = sweep_algorithm1(
-            costs, pairs, iteration, beta=0.7, rhos=np.array([nu * lam]), lams=np.array([lam]), epsilon=1e-8
+            costs, pairs, iteration, beta=0.7, rhos=np.array([nu * lam]), lams=np.array([lam]), gamma_epsilon=1e-8
         )
         truths = drawn.graphs.values()
         scores.append(np.mean([measured(truth, w) for truth, w in zip(truths, swept.graphs[0], strict=True)], axis=0))

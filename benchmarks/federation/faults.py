@@ -33,7 +33,7 @@ from benchmarks.machine import facts
 from federation.conformance import assert_same_result, learned_here
 from federation.nvflare.federation import study_text, until
 from silograph.federation.coordinator.supervisor import ServerAwayError
-from silograph.federation.nvflare.session import Lead
+from silograph.federation.nvflare.session import ServerSession
 from silograph.federation.study_file import parse_study
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
@@ -231,7 +231,7 @@ def make_healthy(federation: RealFederation) -> None:
     for site in set(federation.sites) - set(federation.hosts):
         federation.start_site(site)
     try:
-        with Lead(federation.fed) as lead:
+        with ServerSession(federation.fed) as lead:
             until(lambda: _connected(lead) >= set(federation.sites), 120, 0.5)
         until(lambda: not _jobs(federation), 60)
     except AssertionError:
@@ -241,7 +241,7 @@ def make_healthy(federation: RealFederation) -> None:
         federation.start()
 
 
-def _connected(lead: Lead) -> set[str]:
+def _connected(lead: ServerSession) -> set[str]:
     try:
         heard = lead.connected()
     except ServerAwayError:

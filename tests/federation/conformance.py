@@ -15,7 +15,7 @@ from pathlib import Path
 
 from silograph.data.alignment import order_of
 from silograph.data.costs import TableOptions, read_costs
-from silograph.engine.study import Study, learn_silos
+from silograph.engine.study import StudyResult, learn_silos
 from silograph.federation.study_file import StudyFile, pairs_of
 from silograph.graph.files import read_graph, write_graph
 from silograph.graph.graph import Graph, graph_on
@@ -51,7 +51,7 @@ ALGORITHM1 = METHODS[6]
 DITTO = 'method = "ditto"\n' + GIVEN
 
 
-def learned_here(study: StudyFile, nodes: Sequence[str], tables: Mapping[str, Path]) -> Study:
+def learned_here(study: StudyFile, nodes: Sequence[str], tables: Mapping[str, Path]) -> StudyResult:
     """The study on the sites' tables, all in this process."""
     pairs = pairs_of(study, nodes)
     return learn_silos([_silo(study, nodes, pairs, site, path) for site, path in tables.items()], study.settings)
@@ -67,7 +67,7 @@ def _silo(study: StudyFile, nodes: Sequence[str], pairs: Pairs, site: str, path:
 
 def assert_same_result(
     results_folder: Path,
-    study: Study,
+    study: StudyResult,
     nodes: Sequence[str],
     sites: Sequence[str],
     *,
@@ -111,7 +111,7 @@ def _assert_same_graph(folder: Path, expected: Graph) -> None:
         assert _edges(read_graph(folder / name)) == _edges(expected)
 
 
-def _assert_same_evidence(result: Mapping[str, object], study: Study) -> None:
+def _assert_same_evidence(result: Mapping[str, object], study: StudyResult) -> None:
     expected = {
         "objective": study.objective,
         "relative_gap": _finite(study.gap),
@@ -129,7 +129,7 @@ def _assert_same_evidence(result: Mapping[str, object], study: Study) -> None:
     assert {name: result[name] for name in expected} == expected
 
 
-def _assert_same_history(path: Path, study: Study) -> None:
+def _assert_same_history(path: Path, study: StudyResult) -> None:
     with path.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == len(study.history)
@@ -141,7 +141,7 @@ def _edges(graph: Graph) -> set[tuple[frozenset[str], float]]:
     return {(frozenset((left, right)), weight) for left, right, weight in graph.edges()}
 
 
-def _n_edges(study: Study, site: str) -> int:
+def _n_edges(study: StudyResult, site: str) -> int:
     return int((study.graphs[site] > 0).sum())
 
 

@@ -20,12 +20,12 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
 from cryptography.x509.oid import NameOID
 
-from silograph.federation.coordinator.attempt import conduct
+from silograph.federation.coordinator.attempt import run_attempt
 from silograph.federation.coordinator.request import Silence
 from silograph.federation.coordinator.run_folder import Outcome, RunFolder, new_run, open_run
-from silograph.federation.envelope import FORMAT, HEAD, MAGIC, Letter, opened
+from silograph.federation.envelope import FORMAT, HEAD, MAGIC, SignedMessage, open_message
 from silograph.federation.identity import Signer, Trust
-from silograph.federation.site.service import Desk
+from silograph.federation.site.service import SiteService
 from silograph.federation.site.settings import SiteSettings, write_site
 from silograph.federation.study_file import read_study
 
@@ -102,9 +102,9 @@ def rewritten(
     data: bytes, signer: Signer, *, trust: Trust, to: str | None = None, body: bytes | None = None, **head: object
 ) -> bytes:
     """A letter with changes, signed by whoever: entries of the head that are None are left out."""
-    letter = opened(data, trust)
+    letter = open_message(data, trust)
     changed = {name: value for name, value in {**letter.head, **head}.items() if value is not None and name != "to"}
-    return Letter(changed, letter.body if body is None else body, signer).to(to or letter.text("to"))[0]
+    return SignedMessage(changed, letter.body if body is None else body, signer).to(to or letter.text("to"))[0]
 
 
 # --- sites and runs ------------------------------------------------------------------------------------------------
@@ -136,8 +136,8 @@ Tamper = Callable[[str, bytes, Callable[[bytes], bytes]], bytes | Silence]
 class Loopback:
     """Brings bytes to desks by a call; `tamper` may do what a network or a hostile site does."""
 
-    desks: dict[str, Desk]
-    tamper: Tamper = lambda site, data, desk: desk(data)
+    desks: dict[str, SiteService]
+    tamper: Tamper = lambda site, data, service: service(data)
     asked: list[tuple[str, bytes]] = field(default_factory=list)
 
     def ask(self, site: str, data: bytes, timeout: float) -> bytes | Silence:
@@ -169,11 +169,11 @@ class Consortium:
     def table(self, site: str) -> Path:
         return self.folder / site / f"{site}.csv"
 
-    def desk(self, site: str) -> Desk:
-        return Desk(self.folder / site, signer=self.signers[site], trust=self.trust)
+    def service(self, site: str) -> SiteService:
+        return SiteService(self.folder / site, signer=self.signers[site], trust=self.trust)
 
-    def desks(self) -> dict[str, Desk]:
-        return {site: self.desk(site) for site in self.sites}
+    def desks(self) -> dict[str, SiteService]:
+        return {site: self.service(site) for site in self.sites}
 
     def run(self, learn: str = 'method = "exact"\ndegree = 3', policy: str = "", **top: str) -> RunFolder:
         text = 'name = "test"\nnodes = "nodes.txt"\n'
@@ -183,22 +183,22 @@ class Consortium:
         study, nodes = read_study(self.folder / "study.toml")
         return new_run(self.folder / "runs", study, nodes, self.sites)
 
-    def conduct(self, run: RunFolder, transport: Loopback, attempt: str = "a") -> Outcome:
-        return conduct(run, transport, attempt=attempt, signer=self.server, trust=self.trust)
+    def run_attempt(self, run: RunFolder, transport: Loopback, attempt: str = "a") -> Outcome:
+        return run_attempt(run, transport, attempt=attempt, signer=self.server, trust=self.trust)
 
     def finished(self, run: RunFolder, transport: Loopback | None = None) -> Path:
         """The results of a run that must end well."""
         transport = transport or Loopback(self.desks())
-        outcome = self.conduct(run, transport)
+        outcome = self.run_attempt(run, transport)
         close(transport.desks)
         assert outcome.ended == "done", outcome
         return run.folder / "results"
 
 
-def close(desks: Mapping[str, Desk]) -> None:
+def close(desks: Mapping[str, SiteService]) -> None:
     """As when the sites' processes end."""
-    for desk in desks.values():
-        desk.close()
+    for service in desks.values():
+        service.close()
 
 
 # --- another process -----------------------------------------------------------------------------------------------
@@ -208,7 +208,7 @@ def close(desks: Mapping[str, Desk]) -> None:
 def processes():
     """Starts processes from one that has imported what takes long; the path of tests it does not know."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([conduct.__module__, Desk.__module__, "pandas", "networkx"])
+    context.set_forkserver_preload([run_attempt.__module__, SiteService.__module__, "pandas", "networkx"])
     return context
 
 
@@ -226,13 +226,13 @@ def from_data(data: tuple[bytes, bytes]) -> Signer:
 def conduct_elsewhere(folder: Path, run: Path, root: bytes, signers: dict[str, tuple[bytes, bytes]], begun) -> None:
     """What a process does that conducts a run, with all its sites' desks in it too; it tells when it begins."""
     trust, known = Trust(root), {name: from_data(data) for name, data in signers.items()}
-    desks = {site: Desk(folder / site, signer=known[site], trust=trust) for site in known if site != SERVER}
+    desks = {site: SiteService(folder / site, signer=known[site], trust=trust) for site in known if site != SERVER}
     begun.send("begun")
-    conduct(open_run(run), Loopback(desks), attempt="elsewhere", signer=known[SERVER], trust=trust)
+    run_attempt(open_run(run), Loopback(desks), attempt="elsewhere", signer=known[SERVER], trust=trust)
 
 
 def hold_elsewhere(home: Path, root: bytes, signer: tuple[bytes, bytes], letters: Sequence[bytes], connection) -> None:
     """What a second process of a site does: answers letters, tells that it did, and lives on until it is told."""
-    desk = Desk(home, signer=from_data(signer), trust=Trust(root))
-    connection.send([desk.reply(letter) for letter in letters])
+    service = SiteService(home, signer=from_data(signer), trust=Trust(root))
+    connection.send([service.reply(letter) for letter in letters])
     connection.recv()

@@ -10,7 +10,7 @@ from silograph.engine.study import learn_silos
 from silograph.errors import ParameterError
 from silograph.graph.pairs import Pairs
 from silograph.local.problem import LocalProblem
-from silograph.local.solvers.settled import settled
+from silograph.local.solvers.polish import solve_to_rounding
 from silograph.methods.settings import StudySettings
 from silograph.protocol.silo import Silo
 from transcription import degree_matrix
@@ -44,7 +44,7 @@ def test_independent_learning_is_each_silo_s_own_optimum(rng):
     study = studied(costs, "independent")
     for cost, w in zip(costs, study.graphs.values(), strict=True):
         problem = LocalProblem(cost=cost, pairs=Pairs.all(7), quadratic=2.8, alpha=1.0)
-        np.testing.assert_allclose(w, settled(problem, None).w, atol=1e-12)
+        np.testing.assert_allclose(w, solve_to_rounding(problem, None).w, atol=1e-12)
     assert study.gap <= 1e-12
     np.testing.assert_allclose(study.consensus, np.mean(list(study.graphs.values()), axis=0))
 
@@ -62,7 +62,7 @@ def test_the_pooled_graph_is_the_optimum_of_the_mean_cost(rng):
     costs = scaled_costs(rng)
     study = studied(costs, "pooled")
     problem = LocalProblem(cost=np.mean(costs, axis=0), pairs=Pairs.all(7), quadratic=2.8, alpha=1.0)
-    solution = settled(problem, None)
+    solution = solve_to_rounding(problem, None)
     np.testing.assert_allclose(study.consensus, solution.w, atol=1e-12)
     assert study.objective == pytest.approx(3 * solution.primal, rel=1e-12)
     assert study.gap <= 1e-9
@@ -148,7 +148,7 @@ def test_exact_ditto_pulls_each_silo_to_the_pooled_graph(rng):
     np.testing.assert_allclose(study.consensus, pooled, atol=1e-12)
     for cost, w in zip(costs, study.graphs.values(), strict=True):
         problem = LocalProblem(cost=cost - 1.4 * pooled, pairs=Pairs.all(7), quadratic=2.8 + 1.4, alpha=1.0)
-        np.testing.assert_allclose(w, settled(problem, None).w, atol=1e-10)
+        np.testing.assert_allclose(w, solve_to_rounding(problem, None).w, atol=1e-10)
     assert study.gap <= 1e-12
 
 

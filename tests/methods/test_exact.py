@@ -11,7 +11,7 @@ from silo_problems import instances, pair_costs, silo_costs
 from silograph.engine.study import learn_silos
 from silograph.graph.pairs import Pairs
 from silograph.local.problem import LocalProblem
-from silograph.local.solvers.settled import settled
+from silograph.local.solvers.polish import solve_to_rounding
 from silograph.methods.settings import StudySettings
 from silograph.protocol.silo import Silo
 
@@ -138,7 +138,7 @@ def test_identical_silos_learn_the_pooled_graph(rng, settings):
     cost = silo_costs(rng, "similar", 1, 12)[0]
     study = studied([cost, cost, cost], alpha=1.0, beta=0.5, **settings)
     problem = LocalProblem(cost=cost + study.lam / 3, pairs=Pairs.all(12), quadratic=2.0, alpha=1.0)
-    alone = settled(problem, None).w
+    alone = solve_to_rounding(problem, None).w
     for w in (*study.graphs.values(), study.consensus):
         np.testing.assert_allclose(w, alone, atol=1e-12)
     assert set(study.contributions.values()) == {np.inf}
@@ -175,7 +175,7 @@ def test_one_silo_learns_its_own_graph(rng):
     cost = silo_costs(rng, "similar", 1, 15)[0]
     study = studied([cost])
     problem = LocalProblem(cost=cost, pairs=Pairs.all(15), quadratic=4 * study.beta, alpha=study.alpha)
-    np.testing.assert_allclose(study.graphs["silo 0"], settled(problem, None).w, atol=1e-12)
+    np.testing.assert_allclose(study.graphs["silo 0"], solve_to_rounding(problem, None).w, atol=1e-12)
 
 
 def test_a_warm_start_takes_fewer_rounds_along_a_path(rng):

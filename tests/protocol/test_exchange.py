@@ -15,7 +15,7 @@ from silograph.errors import ProtocolError, SilosError
 from silograph.graph.pairs import Pairs
 from silograph.methods.independent import Independent
 from silograph.methods.settings import StudySettings
-from silograph.protocol.exchange import answered
+from silograph.protocol.exchange import answer_task
 from silograph.protocol.messages import (
     Header,
     Task,
@@ -98,10 +98,10 @@ def learn() -> Task:
 )
 def test_a_silo_refuses_a_task_that_is_not_the_methods_and_stays_as_it_was(asked, said):
     silo = some_silos()[0]
-    answered(independent(), silo, learn(), report=True)
+    answer_task(independent(), silo, learn(), report=True)
     before = dict(silo.memory)
     with pytest.raises(ProtocolError, match=said):
-        answered(independent(), silo, asked, report=True)
+        answer_task(independent(), silo, asked, report=True)
     assert silo.memory == before
 
 
@@ -113,7 +113,7 @@ class Talkative(Independent):
 
     def local(self, silo: Silo, task: Task) -> Answer:
         answer = Independent.local(self, silo, task)
-        return Answer(parts={**answer.parts, **self.said}, singly=answer.singly)
+        return Answer(parts={**answer.parts, **self.said}, reported=answer.reported)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ class Talkative(Independent):
 )
 def test_what_was_not_declared_does_not_leave_the_silo(said, refusal):
     with pytest.raises(ProtocolError, match=rf"north, round 1 \(independent, learn\).*{refusal}"):
-        answered(Talkative(alpha=1.0, beta=0.5, said=said), some_silos()[0], learn(), report=True)
+        answer_task(Talkative(alpha=1.0, beta=0.5, said=said), some_silos()[0], learn(), report=True)
 
 
 # --- numbers that belong to one silo ----------------------------------------------------------------------------------
@@ -137,8 +137,8 @@ def test_what_was_not_declared_does_not_leave_the_silo(said, refusal):
 def test_a_silos_own_numbers_go_along_only_if_the_run_allows_it():
     for report, told in ((True, {"samples", "edges", "distance", "contribution"}), (False, set())):
         silo = some_silos()[0]
-        answered(independent(), silo, learn(), report=report)
-        assert set(answered(independent(), silo, task(u=np.zeros(15)), report=report).reported) == told
+        answer_task(independent(), silo, learn(), report=report)
+        assert set(answer_task(independent(), silo, task(u=np.zeros(15)), report=report).reported) == told
 
 
 @every_method
@@ -167,9 +167,9 @@ class Watched:
         self._answers.append(answer)
         return answer
 
-    def merge(self, federation, state, total):
-        self._merged.append((self._method, federation, total))
-        return self._method.merge(federation, state, total)
+    def merge(self, cohort, state, total):
+        self._merged.append((self._method, cohort, total))
+        return self._method.merge(cohort, state, total)
 
 
 @pytest.fixture
@@ -203,10 +203,10 @@ def reachable(start: object) -> list[object]:
 def test_the_coordinator_is_given_a_sum_with_just_the_declared_parts(options, watch):
     _, _, merged = watch(options)
     assert {method.name for method, _, _ in merged} > {"setup"}
-    for method, federation, total in merged:
+    for method, cohort, total in merged:
         assert type(total) is Total
         assert set(total.parts) == set(method.steps[total.header.step].up)
-        assert (total.n_silos, federation.silos) == (len(NAMES), NAMES)
+        assert (total.n_silos, cohort.silos) == (len(NAMES), NAMES)
 
 
 @every_method
@@ -250,7 +250,7 @@ class OverTheWire(InProcess):
     """Silos that are reached by bytes."""
 
     def exchange(self, method, task):
-        answers = [answered(method, silo, decode_task(encode_task(task)), report=True) for silo in self.silos]
+        answers = [answer_task(method, silo, decode_task(encode_task(task)), report=True) for silo in self.silos]
         return add_up([decode_update(encode_update(answer)) for answer in answers])
 
 

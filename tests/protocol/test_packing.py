@@ -7,16 +7,16 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from silograph.errors import ProtocolError
-from silograph.protocol.packing import PLACE, packed, packed_size, unpacked
+from silograph.protocol.packing import PLACE, pack, packed_size, unpack
 
 SPECIAL = [0.0, -0.0, 5e-324, -1e308, np.inf, -np.inf, np.nan]
 
 
 def through(array: np.ndarray) -> np.ndarray:
-    pieces, count = packed(array)
+    pieces, count = pack(array)
     data = b"".join(pieces)
     assert len(data) == packed_size(array.size, count)
-    return unpacked(memoryview(data), array.size, count)
+    return unpack(memoryview(data), array.size, count)
 
 
 @given(
@@ -39,7 +39,7 @@ def test_every_bit_survives_in_dense_arrays(array):
 def test_a_graph_of_few_edges_takes_few_bytes():
     array = np.zeros(500_000)
     array[::100] = 1.5
-    pieces, count = packed(array)
+    pieces, count = pack(array)
     assert count == 5000
     assert sum(len(piece) for piece in pieces) == 5000 * 12
 
@@ -56,4 +56,4 @@ def test_places_that_are_not_possible_are_refused(places):
     data = np.array(places, "<u4").tobytes() + np.ones(2).tobytes()
     assert len(data) == 2 * (PLACE + 8)
     with pytest.raises(ProtocolError, match="not possible"):
-        unpacked(memoryview(data), 2000, 2)
+        unpack(memoryview(data), 2000, 2)

@@ -17,7 +17,7 @@ from rich.console import Console
 
 from silograph import __version__
 from silograph.cli.federation.commands import app as federation_app
-from silograph.cli.output import NOT_CONVERGED, PIPE_WIDTH, Talk, complaints, guarded, tell, warn
+from silograph.cli.output import NOT_CONVERGED, PIPE_WIDTH, Output, complaints, guarded, tell, warn
 from silograph.cli.site.commands import app as site_app
 from silograph.errors import ParameterError
 
@@ -252,7 +252,7 @@ def learn(
             allow=allow,
             forbid=forbid,
         )
-        talk = Talk(as_json=as_json, quiet=quiet)
+        output = Output(as_json=as_json, quiet=quiet)
         paths = tuple(signals or ())
         if report and out is None and resume is None:
             raise ParameterError("--report: it goes into the run's folder. Name one with --out.")
@@ -272,7 +272,7 @@ def learn(
             set_flags = force or standardize or precomputed or method is not MethodChoice.exact
             if paths or set_flags or any(value is not None for value in given):
                 raise ParameterError("--resume: the run knows its tables and its options. Give neither.")
-            _resume_study(resume, talk, page)
+            _resume_study(resume, output, page)
         elif not paths:
             raise ParameterError("Give at least one table of signals, or --resume FOLDER. See --help.")
         elif len(paths) == 1:
@@ -294,7 +294,7 @@ def learn(
                 tables,
                 out,
                 force,
-                talk,
+                output,
                 page,
             )
         else:
@@ -314,7 +314,7 @@ def learn(
                 "solver": None if solver is None else solver.value,
                 "pull": pull,
             }
-            _learn_several(paths, settings, tables, out, force, talk, page)
+            _learn_several(paths, settings, tables, out, force, output, page)
 
     guarded(work, resumable=resume or (out if signals and len(signals) > 1 else None))
 
@@ -444,8 +444,8 @@ def reproduce(
             abide=abide,
         )
         results = Console(width=None if sys.stdout.isatty() else PIPE_WIDTH)
-        talk = Talk(as_json=False, quiet=quiet)
-        done = run(request, console=None if quiet else results, progress=complaints if talk.progress else None)
+        output = Output(as_json=False, quiet=quiet)
+        done = run(request, console=None if quiet else results, progress=complaints if output.progress else None)
         left_out: dict[str, list[str]] = {}
         for one in done:
             if one.skipped is not None and not quiet:
@@ -470,16 +470,16 @@ def _learn_one(
     tables: TableOptions,
     out: Path | None,
     force: bool,
-    talk: Talk,
+    output: Output,
     page: Path | None,
 ) -> None:
     from silograph.cli.one_table import Request, advice, run, summary
     from silograph.local.learn import Settings, degree_missed, not_converged, worth_telling
 
     request = Request(signals=path, settings=Settings(**settings), tables=tables, out=out, force=force)
-    learned, record = run(request, show_progress=talk.progress)
-    talk.result(record, lambda: summary(request, record), lambda: advice(request, record))
-    _write_page(page, talk)
+    learned, record = run(request, show_progress=output.progress)
+    output.result(record, lambda: summary(request, record), lambda: advice(request, record))
+    _write_page(page, output)
     if worth_telling(learned, request.settings):
         warn(degree_missed(learned))
     if not learned.solution.converged:
@@ -493,37 +493,37 @@ def _learn_several(
     tables: TableOptions,
     out: Path | None,
     force: bool,
-    talk: Talk,
+    output: Output,
     page: Path | None,
 ) -> None:
     from silograph.cli.several_tables import StudyRequest
     from silograph.methods.settings import StudySettings
 
     request = StudyRequest(signals=paths, settings=StudySettings(**settings), tables=tables, out=out, force=force)
-    _run_study(request, talk, page)
+    _run_study(request, output, page)
 
 
-def _resume_study(folder: Path, talk: Talk, page: Path | None) -> None:
+def _resume_study(folder: Path, output: Output, page: Path | None) -> None:
     from silograph.cli.several_tables import resumed
     from silograph.runs.folder import finished_record
 
     record = finished_record(folder)
     if record is None:
-        _run_study(resumed(folder), talk, page)
-    elif talk.as_json:
+        _run_study(resumed(folder), output, page)
+    elif output.as_json:
         typer.echo(json.dumps(record, indent=2, ensure_ascii=False))
-    elif not talk.quiet:
+    elif not output.quiet:
         tell("Note", "cyan", f"{folder}: this run is finished, there was nothing to resume.")
-        _write_page(page, talk)
+        _write_page(page, output)
 
 
-def _run_study(request: StudyRequest, talk: Talk, page: Path | None) -> None:
+def _run_study(request: StudyRequest, output: Output, page: Path | None) -> None:
     from silograph.cli.several_tables import advice, run, summary
     from silograph.engine.study import degree_missed, not_converged
 
-    study, record = run(request, show_progress=talk.progress)
-    talk.result(record, lambda: summary(record, request.out), lambda: advice(request, record))
-    _write_page(page, talk)
+    study, record = run(request, show_progress=output.progress)
+    output.result(record, lambda: summary(record, request.out), lambda: advice(request, record))
+    _write_page(page, output)
     missed, trouble = degree_missed(study, request.settings), not_converged(study, request.settings)
     if missed is not None:
         warn(missed)
@@ -532,12 +532,12 @@ def _run_study(request: StudyRequest, talk: Talk, page: Path | None) -> None:
         raise typer.Exit(NOT_CONVERGED)
 
 
-def _write_page(folder: Path | None, talk: Talk) -> None:
+def _write_page(folder: Path | None, output: Output) -> None:
     """The report of the run in this folder, if one was asked for."""
     if folder is None:
         return
     from silograph.cli.report import ReportRequest, run
 
     for line in run(ReportRequest(run=folder)):
-        if not (talk.quiet or talk.as_json):
+        if not (output.quiet or output.as_json):
             Console(soft_wrap=True).print(line, markup=False, highlight=False)

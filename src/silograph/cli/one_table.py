@@ -14,7 +14,7 @@ from rich.text import Text
 from silograph.cli.progress import doubts, progress_bar
 from silograph.data.costs import TableOptions, read_costs
 from silograph.errors import ParameterError
-from silograph.local.learn import Learned, Settings, graph_of, learn
+from silograph.local.learn import LearnResult, Settings, graph_of, learn
 from silograph.runs.record import GRAPH_FILES, RECORD, Input, check_output, run_record, sha256_of, write_run
 
 
@@ -29,7 +29,7 @@ class Request:
     force: bool
 
 
-def run(request: Request, *, show_progress: bool) -> tuple[Learned, dict[str, Any]]:
+def run(request: Request, *, show_progress: bool) -> tuple[LearnResult, dict[str, Any]]:
     """Read, learn and write; the record is that of run.json."""
     started = time.perf_counter()
     check_force(request.out, request.force)

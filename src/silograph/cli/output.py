@@ -22,7 +22,7 @@ complaints = Console(stderr=True, soft_wrap=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Talk:
+class Output:
     """How much to say, and in which form."""
 
     as_json: bool

@@ -20,14 +20,14 @@ from silograph.cli.one_table import check_force, options_record
 from silograph.cli.progress import doubts, progress_bar
 from silograph.data.alignment import check_silo_names, order_of
 from silograph.data.costs import TableOptions, read_costs
-from silograph.engine.loop import Record
-from silograph.engine.study import Study, learn_silos
+from silograph.engine.loop import RoundRecord
+from silograph.engine.study import StudyResult, learn_silos
 from silograph.errors import CheckpointError, OutputError, SilographError, SilosError
 from silograph.graph.graph import Graph, graph_on
 from silograph.methods.settings import StudySettings
 from silograph.protocol.silo import Silo
+from silograph.runs import folder as study_runs
 from silograph.runs.record import CHECKPOINT, GRAPH_FILES, RECORD, Input, sha256_of, versions
-from silograph.runs.record import folder as study_runs
 
 FORMAT = 1
 UNLIKE = 30.0  # ratio of silos' mean squared differences that is worth a word
@@ -101,7 +101,7 @@ def silo_names(paths: Sequence[Path]) -> list[str]:
     return names
 
 
-def run(request: StudyRequest, *, show_progress: bool) -> tuple[Study, dict[str, Any]]:
+def run(request: StudyRequest, *, show_progress: bool) -> tuple[StudyResult, dict[str, Any]]:
     """Read, learn and write; the record is that of run.json."""
     started = time.perf_counter()
     if not request.resumed:
@@ -118,7 +118,7 @@ def run(request: StudyRequest, *, show_progress: bool) -> tuple[Study, dict[str,
                 checkpoint = study_runs.begin(request.out, request.as_data([source.sha256 for source in inputs]))
         task = progress.add_task(f"Learning {len(silos)} silos", total=None)
 
-        def tell(stage: str, record: Record) -> None:
+        def tell(stage: str, record: RoundRecord) -> None:
             gap = record.get("gap", np.nan)
             so_far = f", certified gap {gap:.1e}" if np.isfinite(gap) else ""
             what = "Set-up" if stage == "setup" else f"Round {record['round']}"
@@ -190,7 +190,7 @@ def _check_same(request: StudyRequest, inputs: Sequence[Input]) -> None:
 
 def _record(
     request: StudyRequest,
-    study: Study,
+    study: StudyResult,
     consensus: Graph,
     graphs: dict[str, Graph],
     inputs: Sequence[Input],

@@ -70,7 +70,7 @@ class TableOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Read:
+class TableCosts:
     """What reading a table yields."""
 
     cost: Vector
@@ -86,14 +86,16 @@ def read_costs(
     *,
     order: np.ndarray | None = None,
     on_progress: Callable[[float], None],
-) -> Read:
+) -> TableCosts:
     """The costs of one table; `order` are the columns to take for the nodes of the pairs."""
     names = signals.names if order is None else [signals.names[column] for column in order]
     if options.precomputed:
         matrix = np.vstack(list(signals.chunks(on_progress)))
         if order is not None:
             matrix = matrix[np.ix_(order, order)] if matrix.shape[0] == matrix.shape[1] else matrix
-        return Read(cost=costs_of_distances(matrix, pairs, names, source=path.name), n_samples=None, row_counter=None)
+        return TableCosts(
+            cost=costs_of_distances(matrix, pairs, names, source=path.name), n_samples=None, row_counter=None
+        )
     moments = Moments(pairs)
     row_counter = None
     for chunk in signals.chunks(on_progress):
@@ -101,7 +103,7 @@ def read_costs(
             row_counter = signals.names[0]
         moments.update(chunk if order is None else chunk[:, order])
     cost = moments.costs(standardize=options.standardize, names=names, source=path.name)
-    return Read(cost=cost, n_samples=moments.n_samples, row_counter=row_counter)
+    return TableCosts(cost=cost, n_samples=moments.n_samples, row_counter=row_counter)
 
 
 def read_pairs(path: Path, names: Sequence[str]) -> list[tuple[str, str]]:

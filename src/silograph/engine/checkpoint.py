@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from silograph.errors import CheckpointError, OutputError
-from silograph.protocol.packing import Piece, packed, packed_size, unpacked
+from silograph.protocol.packing import Piece, pack, packed_size, unpack
 
 FORMAT = 2
 NUMBER = "[0-9]" * 8
@@ -93,7 +93,7 @@ class Checkpoint:
         piece = memoryview(segments[name])[offset : offset + size]
         if len(piece) != size or zlib.crc32(piece) != checksum:
             raise CheckpointError(f"{path}: is damaged. Start the run anew.")
-        array = unpacked(piece, int(np.prod(shape)), count).reshape(shape)
+        array = unpack(piece, int(np.prod(shape)), count).reshape(shape)
         self._known[id(array)] = (array, where)
         return array
 
@@ -134,7 +134,7 @@ class _Segment:
     def _place(self, array: np.ndarray) -> list[Any]:
         found = self.known.get(id(array)) or self._before.get(id(array))
         if found is None:
-            pieces, count = packed(array)
+            pieces, count = pack(array)
             checksum = 0
             for piece in pieces:
                 checksum = zlib.crc32(piece, checksum)

@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from silograph._util.types import Vector
 from silograph.errors import SilosError
 from silograph.graph.pairs import Pairs
-from silograph.protocol.exchange import answered
+from silograph.protocol.exchange import answer_task
 from silograph.protocol.messages import Task, Total, add_up, check_update
-from silograph.protocol.method import Federation, Method
+from silograph.protocol.method import Cohort, Method
 from silograph.protocol.silo import Memory, Silo
 
 THREADS_FROM = 3000  # pairs; below, handing a silo to a thread costs more than its step
@@ -36,15 +36,15 @@ class InProcess:
         self._pool = None if small or n_threads == 1 else ThreadPoolExecutor(n_threads)
 
     @property
-    def federation(self) -> Federation:
+    def cohort(self) -> Cohort:
         """What everyone knows."""
         pairs: Pairs = self.silos[0].pairs
-        return Federation(pairs=pairs, silos=tuple(silo.name for silo in self.silos))
+        return Cohort(pairs=pairs, silos=tuple(silo.name for silo in self.silos))
 
     def exchange(self, method: Method, task: Task) -> Total:
         """Ask every silo, and add up."""
         each = map if self._pool is None else self._pool.map
-        updates = list(each(lambda silo: answered(method, silo, task, report=self._report), self.silos))
+        updates = list(each(lambda silo: answer_task(method, silo, task, report=self._report), self.silos))
         fields = method.steps[task.header.step].up
         for update in updates:
             check_update(update, task.header, fields, n_pairs=self.silos[0].pairs.size, asked=task.parts)

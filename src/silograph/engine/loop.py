@@ -9,17 +9,17 @@ from typing import Any, Protocol
 from silograph._util.types import Vector
 from silograph.engine.checkpoint import Checkpoint
 from silograph.protocol.messages import Header, Reported, Task, Total, check_parts
-from silograph.protocol.method import Federation, Method
+from silograph.protocol.method import Cohort, Method
 from silograph.protocol.silo import Memory
 
-Record = Mapping[str, float]
+RoundRecord = Mapping[str, float]
 
 
 class Engine(Protocol):
     """All that the loop asks of an engine."""
 
     @property
-    def federation(self) -> Federation:
+    def cohort(self) -> Cohort:
         """What everyone knows."""
 
     def exchange(self, method: Method, task: Task) -> Total:
@@ -40,11 +40,11 @@ class Engine(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Finished:
+class LoopResult:
     """How a run ended."""
 
     state: Memory  # what the coordinator kept
-    history: tuple[Record, ...]  # one record per round
+    history: tuple[RoundRecord, ...]  # one record per round
     reported: Reported  # what silos told singly, as far as they were allowed to
 
 
@@ -54,37 +54,37 @@ def run(
     *,
     run_id: str,
     checkpoint: Checkpoint | None = None,
-    on_round: Callable[[Record], None] = lambda record: None,
-) -> Finished:
+    on_round: Callable[[RoundRecord], None] = lambda record: None,
+) -> LoopResult:
     """Exchange tasks and sums until the method has no more to ask.
 
     With a checkpoint, every round is written down before the next begins, and a run that was written down goes on from
     there: each round being a function of what was written, it ends as if it had never stopped.
     """
-    federation = engine.federation
+    cohort = engine.cohort
     kept = checkpoint.load() if checkpoint is not None else None
     if kept is None:
-        decision = method.begin(federation)
+        decision = method.begin(cohort)
         kept = {"state": decision.state, "step": decision.step, "parts": dict(decision.parts), "history": []}
         kept["reported"] = {}
     else:
         engine.restore(kept["silos"])
     while kept["step"] is not None:
-        kept = _round(method, engine, federation, run_id, kept)
+        kept = _round(method, engine, cohort, run_id, kept)
         if checkpoint is not None:
             checkpoint.save(kept | {"silos": engine.memory})
         on_round(kept["history"][-1])
-    return Finished(state=kept["state"], history=tuple(kept["history"]), reported=kept["reported"])
+    return LoopResult(state=kept["state"], history=tuple(kept["history"]), reported=kept["reported"])
 
 
-def _round(method: Method, engine: Engine, federation: Federation, run_id: str, kept: dict[str, Any]) -> dict[str, Any]:
+def _round(method: Method, engine: Engine, cohort: Cohort, run_id: str, kept: dict[str, Any]) -> dict[str, Any]:
     number = len(kept["history"]) + 1
     header = Header(run=run_id, method=method.name, step=kept["step"], round=number)
-    step, n_pairs = method.steps[kept["step"]], federation.pairs.size
+    step, n_pairs = method.steps[kept["step"]], cohort.pairs.size
     check_parts(kept["parts"], step.down, n_pairs=n_pairs, header=header, source="coordinator")
     total = engine.exchange(method, Task(header=header, parts=kept["parts"]))
     check_parts(total.parts, step.up, n_pairs=n_pairs, header=header, source="sum")
-    decision = method.merge(federation, kept["state"], total)
+    decision = method.merge(cohort, kept["state"], total)
     record = {"round": number, "step": kept["step"], "silos": total.n_silos, **decision.record}
     return {
         "state": decision.state,

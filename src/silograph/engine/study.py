@@ -16,20 +16,20 @@ import numpy as np
 from silograph._util.types import Vector
 from silograph.engine.checkpoint import Checkpoint
 from silograph.engine.inprocess import InProcess
-from silograph.engine.loop import Engine, Finished, Record, run
+from silograph.engine.loop import Engine, LoopResult, RoundRecord, run
 from silograph.methods.registry import method_of, scalars_of, setup_of
 from silograph.methods.settings import StudySettings
 from silograph.protocol.messages import Reported
-from silograph.protocol.method import Federation, Method
+from silograph.protocol.method import Cohort, Method
 from silograph.protocol.silo import Silo
 
 LOOSE = 1e-2  # relative gap of Algorithm 1 beyond which its user is told
 
-OnRound = Callable[[str, Record], None]  # stage, record
+OnRound = Callable[[str, RoundRecord], None]  # stage, record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Study:
+class StudyResult:
     """What was learned, and the evidence for it."""
 
     consensus: Vector  # one weight per pair
@@ -42,7 +42,7 @@ class Study:
     diverged: bool
     n_rounds: int
     n_setup_rounds: int
-    history: tuple[Record, ...]
+    history: tuple[RoundRecord, ...]
     alpha: float
     beta: float
     rho: float
@@ -70,7 +70,7 @@ def learn_silos(
     start: Vector | None = None,
     workers: int | None = None,
     on_round: OnRound = lambda stage, record: None,
-) -> Study:
+) -> StudyResult:
     """Learn every silo's graph and the consensus, all silos in this process.
 
     `checkpoint` is a folder to write each round to, and to go on from if it has some. `start` is the consensus of a
@@ -106,22 +106,22 @@ def learn_on(
     checkpoint: Path | None = None,
     start: Vector | None = None,
     on_round: OnRound = lambda stage, record: None,
-) -> Study:
+) -> StudyResult:
     """Learn on any engine: set-up, the method, and the graphs as far as silos give them."""
 
-    def stage(name: str, method: Method) -> Finished:
+    def stage(name: str, method: Method) -> LoopResult:
         kept = None if checkpoint is None else Checkpoint(checkpoint / name, run_id=run_id)
         return run(method, engine, run_id=run_id, checkpoint=kept, on_round=lambda record: on_round(name, record))
 
-    setup = setup_of(settings, engine.federation.pairs)
+    setup = setup_of(settings, engine.cohort.pairs)
     prepared = stage("setup", setup)
     parameters = prepared.state
     engine.prepare(scalars_of(parameters))
-    method = method_of(settings, parameters, engine.federation.n_silos, start)
+    method = method_of(settings, parameters, engine.cohort.n_silos, start)
     finished = stage("learn", method)
     state = finished.state
     graphs = engine.finish(state["consensus"])
-    return Study(
+    return StudyResult(
         consensus=state["consensus"],
         graphs=graphs,
         contributions={
@@ -141,23 +141,23 @@ def learn_on(
         lam=parameters["lam"] or 0.0,
         coupling=setup.coupling,
         sparsity=setup.sparsity,
-        degree=_mean_degree(graphs, finished.reported, engine.federation),
+        degree=_mean_degree(graphs, finished.reported, engine.cohort),
         degree_asked=setup.degree,
         degree_alone=parameters.get("degree"),
         degree_reached=parameters.get("degree_reached", True),
     )
 
 
-def _mean_degree(graphs: Mapping[str, Vector], reported: Reported, federation: Federation) -> float:
+def _mean_degree(graphs: Mapping[str, Vector], reported: Reported, cohort: Cohort) -> float:
     """Over all silos' graphs, or what silos tell of them; NaN where one does neither."""
     told = {name: numbers["edges"] for name, numbers in reported.items() if "edges" in numbers}
     edges = told | {name: float(np.count_nonzero(w)) for name, w in graphs.items()}
-    if len(edges) < federation.n_silos:
+    if len(edges) < cohort.n_silos:
         return np.nan
-    return 2 * sum(edges.values()) / (federation.pairs.n_nodes * federation.n_silos)
+    return 2 * sum(edges.values()) / (cohort.pairs.n_nodes * cohort.n_silos)
 
 
-def not_converged(study: Study, settings: StudySettings) -> str | None:
+def not_converged(study: StudyResult, settings: StudySettings) -> str | None:
     """What to tell a user whose study ended away from where it should; nothing if all is well."""
     if study.diverged:
         return (
@@ -178,7 +178,7 @@ def not_converged(study: Study, settings: StudySettings) -> str | None:
     )
 
 
-def _loose(study: Study) -> str | None:
+def _loose(study: StudyResult) -> str | None:
     if study.gap <= LOOSE:
         return None
     objectives = [record["objective"] for record in study.history]
@@ -193,7 +193,7 @@ def _loose(study: Study) -> str | None:
     )
 
 
-def degree_missed(study: Study, settings: StudySettings) -> str | None:
+def degree_missed(study: StudyResult, settings: StudySettings) -> str | None:
     """What to tell a user whose silos cannot have the degree asked for; nothing if they have."""
     if study.degree_reached or settings.degree is None:
         return None

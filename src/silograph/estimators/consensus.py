@@ -69,7 +69,7 @@ class ConsensusGraph(BaseEstimator):
         Contribution weights that follow the data, or the paper's ablation, for "exact" and "algorithm1".
     fresh, gamma_cap
         Safe options of Algorithm 1: weights from the newest graphs, and a bound on them relative to their mean.
-    epsilon, first_weight : float
+    gamma_epsilon, first_weight : float
         Algorithm 1's ε_γ, which keeps γ finite, and w⁰, at which all gradient methods start.
     metric : {"sqeuclidean", "precomputed"}
         With "precomputed", tables are symmetric matrices (nodes, nodes) of mean squared differences.
@@ -142,7 +142,7 @@ class ConsensusGraph(BaseEstimator):
         weights: Literal["adaptive", "equal"] = "adaptive",
         fresh: bool = False,
         gamma_cap: float | None = None,
-        epsilon: float = 1e-8,
+        gamma_epsilon: float = 1e-8,
         first_weight: float = 0.1,
         metric: Literal["sqeuclidean", "precomputed"] = "sqeuclidean",
         allowed: ArrayLike | None = None,
@@ -171,7 +171,7 @@ class ConsensusGraph(BaseEstimator):
         self.weights = weights
         self.fresh = fresh
         self.gamma_cap = gamma_cap
-        self.epsilon = epsilon
+        self.gamma_epsilon = gamma_epsilon
         self.first_weight = first_weight
         self.metric = metric
         self.allowed = allowed
@@ -272,7 +272,7 @@ class ConsensusGraph(BaseEstimator):
             weights=self.weights,
             fresh=self.fresh,
             gamma_cap=self.gamma_cap,
-            epsilon=self.epsilon,
+            gamma_epsilon=self.gamma_epsilon,
             first_weight=self.first_weight,
             report=self.report,
         )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from silograph._util.types import Vector
-from silograph.engine.study import Study, learn_silos
+from silograph.engine.study import StudyResult, learn_silos
 from silograph.experiments.grids import learned
 from silograph.experiments.lab import Arrays
 from silograph.experiments.recipe import CONTENDERS, Recipe, grid_of, settings_of
@@ -50,12 +50,12 @@ def follow(descent: Descent) -> Arrays:
     return {"local": np.array(local), "consensus": np.array(consensus), "rises": np.array(rises)}
 
 
-def _largest_rise(study: Study) -> float:
+def _largest_rise(study: StudyResult) -> float:
     objectives = np.array([record["objective"] for record in study.history])
     return float(np.max(np.diff(objectives) / np.abs(objectives[:-1])))
 
 
-def _locals(study: Study) -> Vector:
+def _locals(study: StudyResult) -> Vector:
     return np.concatenate(list(study.graphs.values()))
 
 

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from silograph._util.types import Matrix, Vector
-from silograph.engine.study import Study, learn_silos
+from silograph.engine.study import StudyResult, learn_silos
 from silograph.experiments.recipe import Contender, Point, Recipe, grid_of, settings_of
 from silograph.methods.common.sweeps import Iteration, Swept, sweep_algorithm1, sweep_averaging
 from silograph.protocol.silo import Silo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Learned:
+class LearnResult:
     """What a method learned at one point."""
 
     graphs: Matrix  # (silos, pairs)
@@ -24,17 +24,17 @@ class Learned:
     gap: float = np.nan  # certified, relative; NaN where an iteration has none
 
 
-def learned(silos: Sequence[Silo], contender: Contender, recipe: Recipe, point: Point) -> Study:
+def learned(silos: Sequence[Silo], contender: Contender, recipe: Recipe, point: Point) -> StudyResult:
     """The study at one point, with its certificate."""
     return learn_silos(silos, settings_of(contender, recipe, point), workers=1)
 
 
-def learned_everywhere(silos: Sequence[Silo], contender: Contender, recipe: Recipe) -> list[Learned]:
+def learned_everywhere(silos: Sequence[Silo], contender: Contender, recipe: Recipe) -> list[LearnResult]:
     """The same at all points; the iterations of several silos in one compiled sweep, number for number the same."""
     points = grid_of(contender, recipe)
     if contender.is_exact or contender.method == "independent":
         return [
-            Learned(
+            LearnResult(
                 graphs=np.stack(list(study.graphs.values())),
                 consensus=study.consensus,
                 gamma=np.array(list(study.contributions.values())),
@@ -44,10 +44,12 @@ def learned_everywhere(silos: Sequence[Silo], contender: Contender, recipe: Reci
         ]
     swept = _swept(silos, contender, recipe, points)
     parts = zip(swept.graphs, swept.consensus, swept.gamma, strict=True)
-    return [Learned(graphs=graphs, consensus=consensus, gamma=gamma) for graphs, consensus, gamma in parts]
+    return [LearnResult(graphs=graphs, consensus=consensus, gamma=gamma) for graphs, consensus, gamma in parts]
 
 
-def _studies(silos: Sequence[Silo], contender: Contender, recipe: Recipe, points: Sequence[Point]) -> Iterator[Study]:
+def _studies(
+    silos: Sequence[Silo], contender: Contender, recipe: Recipe, points: Sequence[Point]
+) -> Iterator[StudyResult]:
     """One study after the other; along λ, each starts where the last one ended, which saves a fifth of the rounds."""
     before: tuple[float | None, Vector] | None = None  # ν and consensus
     for point in points:
@@ -57,7 +59,7 @@ def _studies(silos: Sequence[Silo], contender: Contender, recipe: Recipe, points
         yield study
 
 
-def objective(silos: Sequence[Silo], learned: Learned, recipe: Recipe, point: Point) -> float:
+def objective(silos: Sequence[Silo], learned: LearnResult, recipe: Recipe, point: Point) -> float:
     """The paper's objective of what was learned: Σ g_i(w_i) + ρ‖w_i − w_con‖ + λ‖w_con‖₁."""
     total = point["lam"] * float(learned.consensus.sum())
     for silo, w in zip(silos, learned.graphs, strict=True):
@@ -82,7 +84,14 @@ def _swept(silos: Sequence[Silo], contender: Contender, recipe: Recipe, points: 
         rhos = lams * np.array([point["nu"] for point in points])
         equal = contender.options.get("weights") == "equal"
         return sweep_algorithm1(
-            costs, pairs, iteration, beta=recipe.beta, rhos=rhos, lams=lams, epsilon=recipe.epsilon, equal=equal
+            costs,
+            pairs,
+            iteration,
+            beta=recipe.beta,
+            rhos=rhos,
+            lams=lams,
+            gamma_epsilon=recipe.gamma_epsilon,
+            equal=equal,
         )
     betas = np.array([point.get("beta", recipe.beta) for point in points])
     strengths = np.array([point.get("strength", 0.0) for point in points])

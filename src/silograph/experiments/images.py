@@ -18,7 +18,7 @@ from sklearn.metrics import fowlkes_mallows_score, normalized_mutual_info_score,
 from silograph._util.types import Vector
 from silograph.data.moments import Moments
 from silograph.datasets.coil import CoilSilos, coil_silos, load_coil20
-from silograph.experiments.grids import Learned, learned_everywhere
+from silograph.experiments.grids import LearnResult, learned_everywhere
 from silograph.experiments.lab import SECONDS, Arrays
 from silograph.experiments.recipe import CONTENDERS, Contender, Recipe
 from silograph.graph.pairs import Pairs
@@ -84,7 +84,7 @@ def silos_of(views: CoilSilos, *, raw: bool = False) -> list[Silo]:
     return out
 
 
-def graphs_of(learned: Learned, contender: Contender) -> list[Vector]:
+def graphs_of(learned: LearnResult, contender: Contender) -> list[Vector]:
     """The silos' graphs, and the consensus where the method learns one."""
     return [*learned.graphs, *([learned.consensus] if contender.has_consensus else [])]
 

@@ -29,7 +29,7 @@ def index_page(session: Session, experiments: Sequence[Experiment]) -> str:
         "model": f"α = {recipe.alpha:g}, β = {recipe.beta:g}, ζ = {recipe.zeta:g}; FedAvg and FedProx choose β from "
         f"{_listed(grids.betas)}, “IGL, own β” from {_listed(grids.own_betas)}. The paper takes IGL's best β for "
         "all: see [table-beta](table-beta.md)",
-        "algorithm": f"w⁰ = {recipe.first_weight:g}, ε_γ = {recipe.epsilon:g}, η = {recipe.step:g}, "
+        "algorithm": f"w⁰ = {recipe.first_weight:g}, ε_γ = {recipe.gamma_epsilon:g}, η = {recipe.step:g}, "
         f"ξ = {recipe.momentum:g}, T = {recipe.rounds}, K = {recipe.local_steps}; IGL "
         f"{recipe.rounds * recipe.local_steps} steps",
         "an edge": f"a weight above {recipe.threshold:g}; relative error of weights as they are",

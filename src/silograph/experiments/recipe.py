@@ -60,7 +60,7 @@ class Recipe:
     step: float = 0.005  # η
     momentum: float = 0.9  # ξ
     first_weight: float = 0.1  # w⁰
-    epsilon: float = 1e-8  # ε_γ
+    gamma_epsilon: float = 1e-8  # ε_γ
     threshold: float = 0.01  # a pair counts as an edge above this weight
     grids: Grids = FULL
 
@@ -123,7 +123,7 @@ def settings_of(contender: Contender, recipe: Recipe, point: Point) -> StudySett
             "first_weight": recipe.first_weight,
         }
     if contender.method == "algorithm1":
-        chosen["epsilon"] = recipe.epsilon
+        chosen["gamma_epsilon"] = recipe.gamma_epsilon
     return StudySettings(
         method=contender.method,
         alpha=recipe.alpha,

@@ -28,7 +28,7 @@ LONGEST_BODY = 2**34  # bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Opened:
+class VerifiedMessage:
     """An envelope whose signature is right."""
 
     sender: str  # the name in the sender's certificate
@@ -45,7 +45,7 @@ class Opened:
         return value
 
 
-class Letter:
+class SignedMessage:
     """The same head and body for several sites: each envelope differs in whom it is for."""
 
     def __init__(self, head: Mapping[str, Any], body: bytes, signer: Signer) -> None:
@@ -62,7 +62,7 @@ class Letter:
         return b"".join((front, self._body, signer.sign(digest.digest()))), digest.hexdigest()
 
 
-def opened(data: bytes, trust: Trust) -> Opened:
+def open_message(data: bytes, trust: Trust) -> VerifiedMessage:
     """What is inside, once sizes, certificate and signature are right."""
     if len(data) < HEAD.size:
         raise ProtocolError(f"message: expected at least {HEAD.size} bytes, got {len(data)}.")
@@ -82,7 +82,7 @@ def opened(data: bytes, trust: Trust) -> Opened:
     body_digest = hashlib.sha256(view[body_at:end])
     digest = hashlib.sha256(bytes(view[:body_at]) + body_digest.digest())
     sender = trust.check(bytes(view[certificate_at:body_at]), digest.digest(), bytes(view[end:]))
-    return Opened(
+    return VerifiedMessage(
         sender=sender,
         head=_head(bytes(view[HEAD.size : certificate_at])),
         body=bytes(view[body_at:end]),

@@ -14,7 +14,7 @@ from silograph.graph.pairs import Pairs
 from silograph.local.degree import check_degree, default_degree, mean_degree, tune
 from silograph.local.problem import LocalProblem
 from silograph.local.solvers import exact, gradient
-from silograph.local.solvers.settled import polished
+from silograph.local.solvers.polish import polish
 from silograph.local.solvers.solution import Solution
 
 SolverName = Literal["newton", "gradient"]
@@ -52,7 +52,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Learned:
+class LearnResult:
     """A problem, its solution, and how they came about."""
 
     problem: LocalProblem
@@ -73,14 +73,14 @@ class Learned:
         return float(self.problem.quadratic / 4)
 
 
-def learn(cost: Vector, pairs: Pairs, settings: Settings, *, start: Vector | None = None) -> Learned:
+def learn(cost: Vector, pairs: Pairs, settings: Settings, *, start: Vector | None = None) -> LearnResult:
     """Learn one silo's graph from its costs z/N on the allowed pairs; `start` are multipliers of a similar problem."""
     if settings.alpha is not None and settings.beta is not None:
         problem = LocalProblem(
             cost=cost, pairs=pairs, quadratic=4 * settings.beta, alpha=settings.alpha, zeta=settings.zeta
         )
-        solution = _polished(problem, _solve(problem, start, settings), settings)
-        return Learned(
+        solution = _polish(problem, _solve(problem, start, settings), settings)
+        return LearnResult(
             problem=problem,
             solution=solution,
             degree=mean_degree(problem, solution.w),
@@ -98,11 +98,11 @@ def learn(cost: Vector, pairs: Pairs, settings: Settings, *, start: Vector | Non
         degree,
         zeta=settings.zeta,
         # Polished at once: edges are counted, and at the tolerance alone some are neither present nor absent
-        solver=lambda problem, y: _polished(problem, _solve(problem, y, exact_settings), exact_settings),
+        solver=lambda problem, y: _polish(problem, _solve(problem, y, exact_settings), exact_settings),
         start=start,
     )
     solution = tuned.solution if settings.solver == "newton" else _solve(tuned.problem, None, settings)
-    return Learned(
+    return LearnResult(
         problem=tuned.problem,
         solution=solution,
         degree=mean_degree(tuned.problem, solution.w),
@@ -112,12 +112,12 @@ def learn(cost: Vector, pairs: Pairs, settings: Settings, *, start: Vector | Non
     )
 
 
-def graph_of(learned: Learned, names: Sequence[str]) -> Graph:
+def graph_of(learned: LearnResult, names: Sequence[str]) -> Graph:
     """The learned weights as a graph of named nodes."""
     return graph_on(learned.problem.pairs, learned.solution.w, names)
 
 
-def not_converged(learned: Learned, settings: Settings) -> str:
+def not_converged(learned: LearnResult, settings: Settings) -> str:
     """What to tell a user whose solution misses its tolerance."""
     solution = learned.solution
     cure = "Raise" if settings.solver == "newton" else "Use solver='newton', or raise"
@@ -127,14 +127,14 @@ def not_converged(learned: Learned, settings: Settings) -> str:
     )
 
 
-def worth_telling(learned: Learned, settings: Settings) -> bool:
+def worth_telling(learned: LearnResult, settings: Settings) -> bool:
     """Whether a missed degree matters: one asked for always, the default one when it is far off."""
     if learned.degree_reached or learned.degree_asked is None:
         return False
     return settings.degree is not None or not 2 / 3 <= learned.degree / learned.degree_asked <= 3 / 2
 
 
-def degree_missed(learned: Learned) -> str:
+def degree_missed(learned: LearnResult) -> str:
     """What to tell a user whose graph cannot have the degree asked for."""
     return (
         f"A mean degree of {learned.degree_asked:g} was not found; the nearest, {learned.degree:g}, was taken. "
@@ -157,5 +157,5 @@ def _solve(problem: LocalProblem, start: Vector | None, settings: Settings) -> S
     )
 
 
-def _polished(problem: LocalProblem, solution: Solution, settings: Settings) -> Solution:
-    return polished(problem, solution) if settings.solver == "newton" else solution
+def _polish(problem: LocalProblem, solution: Solution, settings: Settings) -> Solution:
+    return polish(problem, solution) if settings.solver == "newton" else solution

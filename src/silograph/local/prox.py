@@ -24,7 +24,7 @@ from silograph.local.pull_strength import (
     MOST_SOLVES,
     MOST_STEPS,
     SOLVE_TOL,
-    balanced,
+    find_pull_strength,
     harmonic_mean,
     next_place,
 )
@@ -33,7 +33,7 @@ from silograph.local.solvers.solution import Solution
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Pulled:
+class ProxResult:
     """The graph under the pull, the force it bears, and where a similar pull may start."""
 
     w: Vector
@@ -51,7 +51,7 @@ def solved(problem: LocalProblem, start: Vector | None) -> Solution:
     return solution
 
 
-def anchored(problem: LocalProblem, anchor: Vector, strength: float | Vector) -> LocalProblem:
+def add_pull(problem: LocalProblem, anchor: Vector, strength: float | Vector) -> LocalProblem:
     """The problem with a pull ½ Σ k_e (w_e − a_e)² added."""
     return replace(problem, cost=problem.cost - strength * anchor, quadratic=problem.quadratic + strength)
 
@@ -62,7 +62,7 @@ def resting_force(problem: LocalProblem, w: Vector) -> Vector:
     return np.where(w > 0, -slope, np.maximum(-slope, 0.0))
 
 
-def pulled(
+def prox_step(
     problem: LocalProblem,
     anchor: Vector,
     *,
@@ -70,7 +70,7 @@ def pulled(
     rho: float,
     strength: float,
     start: Vector | None,
-) -> Pulled:
+) -> ProxResult:
     """Solve the local step; `strength` and `start` are those of the last one. `metric` m is infinite if None.
 
     The equation ‖v(s)‖ = ρ is solved by Newton's method (balance.py).
@@ -83,7 +83,7 @@ def pulled(
             size = np.sqrt(dot(force, force))
         if size <= rho:
             y = problem.multipliers(anchor)
-            return Pulled(w=anchor, force=_lowest(problem, anchor, force, rho), strength=np.inf, y=y, n_solves=0)
+            return ProxResult(w=anchor, force=_lowest(problem, anchor, force, rho), strength=np.inf, y=y, n_solves=0)
         fused_excess = float(np.log(size / rho))
     unit = float(np.mean(problem.quadratic)) if metric is None else harmonic_mean(metric)
     at = 0.0 if np.isinf(strength) else float(np.log1p(unit / strength))
@@ -92,7 +92,7 @@ def pulled(
     stiff = np.full(anchor.size, np.inf) if metric is None else metric
     first = newton.default_start(problem) if start is None else start
     assert not isinstance(problem.quadratic, np.ndarray)
-    status, at, w, force, y, n_solves = balanced(
+    status, at, w, force, y, n_solves = find_pull_strength(
         *problem.pairs.index,
         problem.cost,
         problem.quadratic,
@@ -108,7 +108,7 @@ def pulled(
     )
     if status == HARD:
         return _pulled_slowly(problem, anchor, stiff, rho, unit, at, first, fused=metric is None)
-    return Pulled(w=w, force=force, strength=_strength(at, unit), y=y, n_solves=n_solves)
+    return ProxResult(w=w, force=force, strength=_strength(at, unit), y=y, n_solves=n_solves)
 
 
 def _strength(at: float, unit: float) -> float:
@@ -125,13 +125,13 @@ def _pulled_slowly(
     y: Vector,
     *,
     fused: bool,
-) -> Pulled:
+) -> ProxResult:
     """The same search with the solver for problems that Newton's method alone cannot do; slopes are secants."""
     strong_at, weak_at = 0.0 if fused else np.nan, np.nan
     slope, last = -1.0, (np.nan, np.nan)
     for turn in range(MOST_SOLVES):
         k = 1 / (1 / metric + np.expm1(at) / unit)
-        solution = solved(anchored(problem, anchor, k), y)
+        solution = solved(add_pull(problem, anchor, k), y)
         y = solution.y
         force = k * (solution.w - anchor)
         size = float(np.sqrt(dot(force, force)))
@@ -144,7 +144,7 @@ def _pulled_slowly(
         secant = (excess - last[1]) / (at - last[0]) if at != last[0] else np.nan
         slope = secant if np.isfinite(secant) else slope
         at, last = next_place(at, excess, slope, strong_at, weak_at, turn), (at, excess)
-    return Pulled(w=solution.w, force=force, strength=_strength(at, unit), y=solution.y, n_solves=turn + 1)
+    return ProxResult(w=solution.w, force=force, strength=_strength(at, unit), y=solution.y, n_solves=turn + 1)
 
 
 def _lowest(problem: LocalProblem, w: Vector, least: Vector, rho: float) -> Vector:

@@ -45,7 +45,7 @@ def next_place(at: float, excess: float, slope: float, strong_at: float, weak_at
 
 
 @kernel
-def balanced(
+def find_pull_strength(
     all_pairs: bool,
     rows: IntVector,
     cols: IntVector,

@@ -36,7 +36,7 @@ from silograph._util.types import Vector
 from silograph._util.vectors import distance
 from silograph.local.problem import LocalProblem
 from silograph.local.prox import resting_force
-from silograph.local.solvers.gradient import advanced
+from silograph.local.solvers.gradient import gradient_steps
 from silograph.methods.common.bounds import DUAL_FIELDS, dual_bound, dual_parts, missing_share, relative_gap, within
 from silograph.methods.common.steps import FIRST_WEIGHT, is_sound, steps_of
 from silograph.protocol.messages import (
@@ -48,7 +48,7 @@ from silograph.protocol.messages import (
     Task,
     Total,
 )
-from silograph.protocol.method import Answer, Decision, Federation, of_graph
+from silograph.protocol.method import Answer, Cohort, Decision, of_graph
 from silograph.protocol.silo import Memory, Silo
 from silograph.theory import lipschitz_constant
 
@@ -88,7 +88,7 @@ class Algorithm1:
     rounds: int = 50  # T
     step: float | None = 0.005  # η_w; None: 1/L_i
     momentum: float = 0.9  # ξ
-    epsilon: float = 1e-8  # ε_γ
+    gamma_epsilon: float = 1e-8  # ε_γ
     first_weight: float = FIRST_WEIGHT  # w⁰
     equal: bool = False
     fresh: bool = False
@@ -109,7 +109,7 @@ class Algorithm1:
         far = distance(memory["w"], w_con)
         gamma = self._gamma(far, task.number("gamma_mean"), first=task.header.round == 1)  # line 5
         objective = problem.value(memory["w"]) + self.rho * far
-        w, w_before = advanced(  # lines 6 to 9
+        w, w_before = gradient_steps(  # lines 6 to 9
             problem,
             memory["w"],
             memory["w_before"],
@@ -130,7 +130,7 @@ class Algorithm1:
     def _gamma(self, far: float, gamma_mean: float, *, first: bool) -> float:
         if first or self.equal:
             return gamma_mean  # 1/I
-        gamma = 1 / (far + self.epsilon)  # (5-new)
+        gamma = 1 / (far + self.gamma_epsilon)  # (5-new)
         return gamma if self.cap is None else min(gamma, self.cap * gamma_mean)
 
     def _step(self, pull: float, n_nodes: int) -> float:
@@ -142,13 +142,13 @@ class Algorithm1:
         """The objective reached, and the force that the silo's distance to the consensus calls for."""
         w, memory = silo.memory["w"], silo.memory
         far = distance(w, w_con)
-        fused = far <= self.epsilon
+        fused = far <= self.gamma_epsilon
         force = self.rho * (w - w_con) / far if not fused else within(resting_force(problem, w), self.rho)
         memory["force"] = np.zeros_like(w) if force is None else force
         memory["fused"] = float(fused)
         parts = {"objective": problem.value(w) + self.rho * far, "force": memory["force"], "fused": float(fused)}
-        gamma = memory["gamma"] if self.equal else 1 / (far + self.epsilon)
-        return Answer(parts=parts, singly=of_graph(silo, w, w_con, weight=gamma))
+        gamma = memory["gamma"] if self.equal else 1 / (far + self.gamma_epsilon)
+        return Answer(parts=parts, reported=of_graph(silo, w, w_con, weight=gamma))
 
     def _certified(self, problem: LocalProblem, task: Task, memory: Memory) -> Answer:
         shares = memory["fused"] or not task.number("fused")
@@ -158,16 +158,16 @@ class Algorithm1:
 
     # --- the coordinator's half: lines 12 to 15 ---------------------------------------------------------------------
 
-    def begin(self, federation: Federation) -> Decision:
-        w_con = np.full(federation.pairs.size, self.first_weight)  # line 1
+    def begin(self, cohort: Cohort) -> Decision:
+        w_con = np.full(cohort.pairs.size, self.first_weight)  # line 1
         state = {"w_con": w_con, "gap": np.inf, "converged": False, "diverged": False, "consensus": w_con}
-        return Decision(state=state, step="round", parts={"w_con": w_con, "gamma_mean": 1 / federation.n_silos})
+        return Decision(state=state, step="round", parts={"w_con": w_con, "gamma_mean": 1 / cohort.n_silos})
 
-    def merge(self, federation: Federation, state: Memory, total: Total) -> Decision:
+    def merge(self, cohort: Cohort, state: Memory, total: Total) -> Decision:
         if total.header.step == "close":
-            return self._merge_close(federation, state, total)
+            return self._merge_close(cohort, state, total)
         if total.header.step == "certify":
-            return self._merge_certify(federation, state, total)
+            return self._merge_certify(cohort, state, total)
         record = {"objective": total.number("objective") + self.lam * float(state["w_con"].sum())}
         if total.number("diverged"):
             state = state | {"diverged": True}
@@ -176,29 +176,27 @@ class Algorithm1:
         w_con = np.maximum(total.vector("weighted") / gamma - self.lam / (self.rho * gamma), 0.0)  # (45), line 13
         state = state | {"w_con": w_con, "consensus": w_con}
         if total.header.round < self.rounds:
-            mean = 1 / federation.n_silos if self.equal else gamma / federation.n_silos
+            mean = 1 / cohort.n_silos if self.equal else gamma / cohort.n_silos
             parts: dict[str, Vector | float] = {"w_con": w_con, "gamma_mean": mean}
             return Decision(state=state, step="round", parts=parts, record=record)
         return Decision(state=state, step="close", parts={"w_con": w_con}, record=record)
 
-    def _merge_close(self, federation: Federation, state: Memory, total: Total) -> Decision:
+    def _merge_close(self, cohort: Cohort, state: Memory, total: Total) -> Decision:
         objective = total.number("objective") + self.lam * float(state["w_con"].sum())
         fused = total.number("fused")
-        share = missing_share(
-            total.vector("force"), state["w_con"], lam=self.lam, n_sharing=fused or federation.n_silos
-        )
+        share = missing_share(total.vector("force"), state["w_con"], lam=self.lam, n_sharing=fused or cohort.n_silos)
         state = state | {"objective": objective}
         parts: dict[str, Vector | float] = {"share": share, "fused": fused}
         return Decision(state=state, step="certify", parts=parts, record={"objective": objective})
 
-    def _merge_certify(self, federation: Federation, state: Memory, total: Total) -> Decision:
+    def _merge_certify(self, cohort: Cohort, state: Memory, total: Total) -> Decision:
         bound = dual_bound(total)
         gap = relative_gap(
             state["objective"],
             bound,
             alpha=self.alpha,
-            n_nodes=federation.pairs.n_nodes,
-            n_silos=federation.n_silos,
+            n_nodes=cohort.pairs.n_nodes,
+            n_silos=cohort.n_silos,
         )
         state = state | {"gap": gap, "converged": bool(gap <= self.tol)}
         return Decision(state=state, step=None, record={"objective": state["objective"], "bound": bound, "gap": gap})

@@ -15,13 +15,13 @@ import numpy as np
 
 from silograph._util.types import Vector
 from silograph._util.vectors import dot
-from silograph.local.prox import anchored
-from silograph.local.solvers.settled import settled
+from silograph.local.prox import add_pull
+from silograph.local.solvers.polish import solve_to_rounding
 from silograph.methods.common.averaging import Averaging, Rounds, closed_own, first_own, go_on, is_closing, told
 from silograph.methods.common.bounds import joint_scale
 from silograph.methods.common.steps import is_sound
 from silograph.protocol.messages import NUMBER, NUMBER_NONNEGATIVE, PAIRS_NONNEGATIVE, Step, Task, Total
-from silograph.protocol.method import Answer, Decision, Federation, of_graph
+from silograph.protocol.method import Answer, Cohort, Decision, of_graph
 from silograph.protocol.silo import Memory, Silo
 
 EXACT_STEPS = MappingProxyType(
@@ -45,7 +45,7 @@ def _local(settings: Rounds, silo: Silo, task: Task) -> Answer:
     if is_closing(task):
         return closed_own(settings, silo, mean)
     personal = go_on(settings, silo, problem, mean)
-    w, _ = settings.advanced(silo, problem, mean, mean)
+    w, _ = settings.gradient_steps(silo, problem, mean, mean)
     return Answer(parts=told(w if is_sound(personal) else personal, mean))
 
 
@@ -66,18 +66,18 @@ class ExactDitto:
     def local(self, silo: Silo, task: Task) -> Answer:
         u = task.vector("u")
         problem = silo.problem(alpha=self.alpha, beta=self.beta, zeta=self.zeta)
-        solution = settled(anchored(problem, u, self.pull), silo.memory.get("y"))
+        solution = solve_to_rounding(add_pull(problem, u, self.pull), silo.memory.get("y"))
         objective = solution.primal + 0.5 * self.pull * dot(u, u)
         edges = float(np.count_nonzero(solution.w))
         parts = {"objective": objective, "gap": solution.gap, "edges": edges}
-        return Answer(parts=parts, singly=of_graph(silo, solution.w, u))
+        return Answer(parts=parts, reported=of_graph(silo, solution.w, u))
 
-    def begin(self, federation: Federation) -> Decision:
+    def begin(self, cohort: Cohort) -> Decision:
         return Decision(state={"consensus": self.pooled}, step="learn", parts={"u": self.pooled})
 
-    def merge(self, federation: Federation, state: Memory, total: Total) -> Decision:
+    def merge(self, cohort: Cohort, state: Memory, total: Total) -> Decision:
         objective = total.number("objective")
-        n_nodes, n_silos = federation.pairs.n_nodes, federation.n_silos
+        n_nodes, n_silos = cohort.pairs.n_nodes, cohort.n_silos
         gap = total.number("gap") / joint_scale(objective, alpha=self.alpha, n_nodes=n_nodes, n_silos=n_silos)
         state = state | {"objective": objective, "gap": gap, "converged": bool(gap <= self.tol), "diverged": False}
         return Decision(state=state, step=None, record={"objective": objective, "gap": gap})

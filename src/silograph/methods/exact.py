@@ -31,7 +31,7 @@ import numpy as np
 from silograph._util.types import Matrix, Vector
 from silograph._util.vectors import distance, dot
 from silograph.local.problem import LocalProblem
-from silograph.local.prox import Pulled, pulled
+from silograph.local.prox import ProxResult, prox_step
 from silograph.methods.common.bounds import DUAL_FIELDS, dual_bound, dual_parts, missing_share, relative_gap
 from silograph.methods.common.mixing import coefficients
 from silograph.protocol.messages import (
@@ -45,7 +45,7 @@ from silograph.protocol.messages import (
     Task,
     Total,
 )
-from silograph.protocol.method import Answer, Decision, Federation, of_graph
+from silograph.protocol.method import Answer, Cohort, Decision, of_graph
 from silograph.protocol.silo import Memory, Silo
 
 OVER = 1.8  # r, the over-relaxation; convergence is proved below 2
@@ -59,7 +59,7 @@ NEAR = 3.0  # times the tolerance: a round expected to end there is treated as t
 BEND = 0.4  # how much the edges of a node bend together, times √(neighbours)
 RESTART = 2.0  # growth of the residual at which mixing starts anew
 
-PRODUCTS = Field("list", beyond="mixing")
+PRODUCTS = Field("list", one_longer_than="mixing")
 DOWN = {
     "u": PAIRS_NONNEGATIVE,
     "share": PAIRS,  # of what the forces miss
@@ -101,7 +101,7 @@ STEPS = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Consensus:
+class ExactSplitting:
     """The exact method. `pooled` is the start: the optimum of all silos' data together."""
 
     name: ClassVar[str] = "exact"
@@ -148,11 +148,11 @@ class Consensus:
             memory["residuals"] = [*memory["residuals"], residual]
             weighted = memory["metric"] * residual
             parts["products"] = np.array([dot(weighted, other) for other in memory["residuals"]])
-        return Answer(parts=parts, singly=closing.singly if closing else {})
+        return Answer(parts=parts, reported=closing.reported if closing else {})
 
     def _local_start(self, problem: LocalProblem, u: Vector, memory: Memory) -> Answer:
         first = memory.get("y")
-        result = pulled(problem, u, metric=None, rho=self.rho, strength=4 * self.beta, start=first)
+        result = prox_step(problem, u, metric=None, rho=self.rho, strength=4 * self.beta, start=first)
         metric = self._metric(problem, result, u)
         memory.update(w=result.w, y=result.y, strength=result.strength, force=result.force, metric=metric)
         memory.update(next=u + result.force / metric, u_own=u, points=[], residuals=[], bound_y=result.y)
@@ -178,9 +178,9 @@ class Consensus:
         point = sum((a * other for a, other in zip(mixing, points, strict=True)), np.zeros_like(u))
         memory.update(point=point if kept else memory["next"], points=points, residuals=residuals)
 
-    def _step(self, problem: LocalProblem, u: Vector, memory: Memory) -> tuple[Pulled, Vector]:
+    def _step(self, problem: LocalProblem, u: Vector, memory: Memory) -> tuple[ProxResult, Vector]:
         anchor = 2 * u - memory["point"]
-        result = pulled(
+        result = prox_step(
             problem,
             anchor,
             metric=memory["metric"],
@@ -194,7 +194,7 @@ class Consensus:
         memory["next"] = memory["point"] + residual
         return result, residual
 
-    def _metric(self, problem: LocalProblem, result: Pulled, u: Vector) -> Vector:
+    def _metric(self, problem: LocalProblem, result: ProxResult, u: Vector) -> Vector:
         """The silo's curvature, pair by pair."""
         q = 4 * self.beta
         # The diagonal of ∇²g, its degree part enlarged, as the edges of a node bend together
@@ -217,7 +217,7 @@ class Consensus:
     def _finished(self, problem: LocalProblem, u: Vector, silo: Silo) -> Answer:
         """The graph that belongs to the consensus u."""
         memory = silo.memory
-        result = pulled(
+        result = prox_step(
             problem,
             u,
             metric=None,
@@ -229,11 +229,11 @@ class Consensus:
             "primal": problem.value(result.w) + self.rho * distance(result.w, u),
             "fused": float(np.isinf(result.strength)),
         }
-        return Answer(parts=parts, singly=of_graph(silo, result.w, u))
+        return Answer(parts=parts, reported=of_graph(silo, result.w, u))
 
     # --- the coordinator's half ---------------------------------------------------------------------------------------
 
-    def begin(self, federation: Federation) -> Decision:
+    def begin(self, cohort: Cohort) -> Decision:
         state = {
             "round": 0,
             "u": self.pooled,
@@ -248,13 +248,13 @@ class Consensus:
         }
         return Decision(state=state, step="start", parts={"u": self.pooled})
 
-    def merge(self, federation: Federation, state: Memory, total: Total) -> Decision:
+    def merge(self, cohort: Cohort, state: Memory, total: Total) -> Decision:
         state = state | {"round": state["round"] + 1}
         step = total.header.step
         if step in ("adapt", "mix"):
             state["dual"] = max(state["dual"], dual_bound(total))
         primal = total.number("primal") + self.lam * float(state["u"].sum())
-        gap = self._gap(federation, primal, state["dual"])
+        gap = self._gap(cohort, primal, state["dual"])
         before = state.get("gap", np.inf)
         state.update(objective=primal, gap=gap, converged=bool(gap <= self.tol), consensus=state["u"])
         record = {"objective": primal, "bound": state["dual"], "gap": gap, "fused": total.number("fused")}
@@ -262,20 +262,18 @@ class Consensus:
             state.update(best_primal=primal, best_u=state["u"])
         if step == "close" or (state["converged"] and state["last"]):
             return Decision(state=state, step=None, record=record)
-        best_will_do = self._gap(federation, state["best_primal"], state["dual"]) <= self.tol
+        best_will_do = self._gap(cohort, state["best_primal"], state["dual"]) <= self.tol
         if best_will_do or state["round"] >= self.max_rounds - 1:
             state["u"] = state["best_u"]
             return Decision(state=state, step="close", parts={"u": state["u"]}, record=record)
         # The gap falls by about as much as it just did: if that would do, this is to be the last round
         state["last"] = gap * min(gap / before, 1.0) <= NEAR * self.tol if np.isfinite(before) else False
-        return self._next(federation, state, total, record)
+        return self._next(cohort, state, total, record)
 
-    def _gap(self, federation: Federation, primal: float, dual: float) -> float:
-        return relative_gap(
-            primal, dual, alpha=self.alpha, n_nodes=federation.pairs.n_nodes, n_silos=federation.n_silos
-        )
+    def _gap(self, cohort: Cohort, primal: float, dual: float) -> float:
+        return relative_gap(primal, dual, alpha=self.alpha, n_nodes=cohort.pairs.n_nodes, n_silos=cohort.n_silos)
 
-    def _next(self, federation: Federation, state: Memory, total: Total, record: dict[str, float]) -> Decision:
+    def _next(self, cohort: Cohort, state: Memory, total: Total, record: dict[str, float]) -> Decision:
         target, step = total.vector("target"), total.header.step
         adopt = step == "adapt"
         if step == "start":
@@ -290,7 +288,7 @@ class Consensus:
             state["metric"] = total.vector("metric")
         state["u"] = u
         fused = total.number("fused")
-        share = missing_share(total.vector("force"), u, lam=self.lam, n_sharing=fused or federation.n_silos)
+        share = missing_share(total.vector("force"), u, lam=self.lam, n_sharing=fused or cohort.n_silos)
         parts: dict[str, Vector | float] = {
             "u": u,
             "share": share,

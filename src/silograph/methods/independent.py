@@ -12,12 +12,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from silograph.local.solvers.gradient import advanced
-from silograph.local.solvers.settled import settled
+from silograph.local.solvers.gradient import gradient_steps
+from silograph.local.solvers.polish import solve_to_rounding
 from silograph.methods.common.bounds import joint_scale
 from silograph.methods.common.steps import FIRST_WEIGHT, is_sound, steps_of
 from silograph.protocol.messages import NUMBER, NUMBER_NONNEGATIVE, PAIRS_NONNEGATIVE, Step, Task, Total
-from silograph.protocol.method import Answer, Decision, Federation, of_graph
+from silograph.protocol.method import Answer, Cohort, Decision, of_graph
 from silograph.protocol.silo import Memory, Silo
 
 STEPS = MappingProxyType(
@@ -58,17 +58,17 @@ class Independent:
         problem = silo.problem(alpha=self.alpha, beta=self.beta, zeta=self.zeta)
         if task.header.step == "close":
             w = silo.memory["w"]
-            singly = of_graph(silo, w, task.vector("u"))
-            return Answer(parts={"edges": float(np.count_nonzero(w))}, singly=singly)
+            reported = of_graph(silo, w, task.vector("u"))
+            return Answer(parts={"edges": float(np.count_nonzero(w))}, reported=reported)
         diverged = False
         if self.exact:
-            solution = settled(problem, silo.memory.get("y"))
+            solution = solve_to_rounding(problem, silo.memory.get("y"))
             w, gap = solution.w, solution.gap
             silo.memory["y"] = solution.y
         else:
             first = np.full(silo.pairs.size, self.first_weight)
             n_steps = self.rounds * steps_of(silo, self.local_steps)
-            w, _ = advanced(problem, first, first, n_steps=n_steps, step=self.step, momentum=self.momentum)
+            w, _ = gradient_steps(problem, first, first, n_steps=n_steps, step=self.step, momentum=self.momentum)
             diverged = not is_sound(w)
             w = first if diverged else w
             gap = problem.gap(w, problem.multipliers(w))
@@ -76,16 +76,16 @@ class Independent:
         parts = {"objective": problem.value(w), "gap": gap, "diverged": float(diverged), "w": w}
         return Answer(parts=parts)
 
-    def begin(self, federation: Federation) -> Decision:
+    def begin(self, cohort: Cohort) -> Decision:
         return Decision(state={}, step="learn")
 
-    def merge(self, federation: Federation, state: Memory, total: Total) -> Decision:
+    def merge(self, cohort: Cohort, state: Memory, total: Total) -> Decision:
         if total.header.step == "close":
             return Decision(state=state, step=None, record={"edges": total.number("edges")})
         objective = total.number("objective")
-        n_nodes, n_silos = federation.pairs.n_nodes, federation.n_silos
+        n_nodes, n_silos = cohort.pairs.n_nodes, cohort.n_silos
         gap = total.number("gap") / joint_scale(objective, alpha=self.alpha, n_nodes=n_nodes, n_silos=n_silos)
-        mean = total.vector("w") / federation.n_silos
+        mean = total.vector("w") / cohort.n_silos
         state = {
             "consensus": mean,
             "objective": objective,

@@ -16,10 +16,10 @@ from typing import ClassVar
 import numpy as np
 
 from silograph._util.types import Vector
-from silograph.local.solvers.settled import settled
+from silograph.local.solvers.polish import solve_to_rounding
 from silograph.methods.common.bounds import relative_gap
 from silograph.protocol.messages import NUMBER, NUMBER_NONNEGATIVE, PAIRS, PAIRS_NONNEGATIVE, Step, Task, Total
-from silograph.protocol.method import Answer, Decision, Federation, Parts, of_graph
+from silograph.protocol.method import Answer, Cohort, Decision, Parts, of_graph
 from silograph.protocol.silo import Memory, Silo
 
 STEPS = MappingProxyType(
@@ -49,26 +49,28 @@ class Pooled:
         problem = silo.problem(alpha=self.alpha, beta=self.beta, zeta=self.zeta)
         if task.header.step == "certify":
             # Forces that sum to zero: no silo's gain is another's loss, so the parts of the bound may be added
-            solution = settled(replace(problem, cost=problem.cost + silo.memory["force"] + task.vector("share")), None)
+            solution = solve_to_rounding(
+                replace(problem, cost=problem.cost + silo.memory["force"] + task.vector("share")), None
+            )
             return Answer(parts={"bound": solution.primal - solution.gap})
         u = task.vector("u")
         force = -problem.gradient(u)
         silo.memory["force"] = force
         parts: Parts = {"objective": problem.value(u), "slope": force, "edges": float(np.count_nonzero(u))}
-        return Answer(parts=parts, singly=of_graph(silo, u, u))
+        return Answer(parts=parts, reported=of_graph(silo, u, u))
 
-    def begin(self, federation: Federation) -> Decision:
+    def begin(self, cohort: Cohort) -> Decision:
         return Decision(state={"consensus": self.pooled}, step="close", parts={"u": self.pooled})
 
-    def merge(self, federation: Federation, state: Memory, total: Total) -> Decision:
+    def merge(self, cohort: Cohort, state: Memory, total: Total) -> Decision:
         if total.header.step == "close":
             objective = total.number("objective")
-            share = -total.vector("slope") / federation.n_silos
+            share = -total.vector("slope") / cohort.n_silos
             state = state | {"objective": objective, "diverged": False}
             return Decision(state=state, step="certify", parts={"share": share}, record={"objective": objective})
         bound = total.number("bound")
         gap = relative_gap(
-            state["objective"], bound, alpha=self.alpha, n_nodes=federation.pairs.n_nodes, n_silos=federation.n_silos
+            state["objective"], bound, alpha=self.alpha, n_nodes=cohort.pairs.n_nodes, n_silos=cohort.n_silos
         )
         state = state | {"gap": gap, "converged": bool(gap <= self.tol)}
         return Decision(state=state, step=None, record={"objective": state["objective"], "bound": bound, "gap": gap})

@@ -16,9 +16,9 @@ from silograph.graph.pairs import Pairs
 from silograph.local.degree import check_degree, default_degree
 from silograph.methods.algorithm1 import Algorithm1
 from silograph.methods.common.averaging import Rounds
-from silograph.methods.common.quadratic import Attracted
+from silograph.methods.common.quadratic import QuadraticCoupling
 from silograph.methods.ditto import ExactDitto, ditto
-from silograph.methods.exact import Consensus
+from silograph.methods.exact import ExactSplitting
 from silograph.methods.fedavg import fedavg
 from silograph.methods.fedprox import fedprox
 from silograph.methods.independent import Independent
@@ -69,7 +69,7 @@ def method_of(settings: StudySettings, parameters: Memory, n_silos: int, start: 
                 return Pooled(alpha=alpha, beta=beta, pooled=pooled, zeta=zeta, tol=tol)
             return Independent(alpha=alpha, beta=beta, zeta=zeta, tol=tol)
         if settings.weights == "equal":
-            return Attracted(
+            return QuadraticCoupling(
                 name="exact",
                 alpha=alpha,
                 beta=beta,
@@ -81,7 +81,7 @@ def method_of(settings: StudySettings, parameters: Memory, n_silos: int, start: 
                 tol=tol,
                 max_rounds=most,
             )
-        return Consensus(
+        return ExactSplitting(
             alpha=alpha,
             beta=beta,
             rho=parameters["rho"],
@@ -96,7 +96,7 @@ def method_of(settings: StudySettings, parameters: Memory, n_silos: int, start: 
     if not settings.by_gradient:
         strength = settings.pull_used * 4 * beta
         if settings.method == "mrmtl" and strength > 0:
-            return Attracted(
+            return QuadraticCoupling(
                 name="mrmtl",
                 alpha=alpha,
                 beta=beta,
@@ -132,7 +132,7 @@ def _gradient_method(settings: StudySettings, parameters: Memory) -> Method:
             rounds=rounds,
             step=None if settings.step == "lipschitz" else step,
             momentum=settings.momentum,
-            epsilon=settings.epsilon,
+            gamma_epsilon=settings.gamma_epsilon,
             first_weight=settings.first_weight,
             equal=settings.weights == "equal",
             fresh=settings.fresh,

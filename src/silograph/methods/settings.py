@@ -41,7 +41,7 @@ class StudySettings:
     weights: Literal["adaptive", "equal"] = "adaptive"  # γ; "equal" is the paper's ablation
     fresh: bool = False
     gamma_cap: float | None = None
-    epsilon: float = 1e-8  # ε_γ
+    gamma_epsilon: float = 1e-8  # ε_γ
     first_weight: float = 0.1  # w⁰
     report: bool = True  # whether silos may tell their own numbers: samples, edges, distance, contribution
 
@@ -63,7 +63,7 @@ class StudySettings:
         self._check_used()
 
     def _check_numbers(self) -> None:
-        for name in ("degree", "alpha", "beta", "nu", "tol", "epsilon", "first_weight", "gamma_cap", "step"):
+        for name in ("degree", "alpha", "beta", "nu", "tol", "gamma_epsilon", "first_weight", "gamma_cap", "step"):
             value = getattr(self, name)
             if value is not None and value != "lipschitz":
                 check_positive(name, value)
@@ -97,7 +97,7 @@ class StudySettings:
             ("rounds",): iterates,
             ("local_steps", "step", "momentum", "first_weight"): self.by_gradient,
             ("weights",): self.method in COUPLED,
-            ("fresh", "gamma_cap", "epsilon"): self.method == "algorithm1",
+            ("fresh", "gamma_cap", "gamma_epsilon"): self.method == "algorithm1",
         }
         usual = {field.name: field.default for field in fields(self)}
         for names, used in uses.items():

@@ -32,8 +32,8 @@ from silograph.local.degree import (
     problem_at,
 )
 from silograph.local.problem import LocalProblem
-from silograph.local.prox import pulled, resting_force
-from silograph.local.solvers.settled import settled
+from silograph.local.prox import prox_step, resting_force
+from silograph.local.solvers.polish import solve_to_rounding
 from silograph.protocol.messages import (
     NUMBER,
     NUMBER_NONNEGATIVE,
@@ -43,7 +43,7 @@ from silograph.protocol.messages import (
     Task,
     Total,
 )
-from silograph.protocol.method import Answer, Decision, Federation
+from silograph.protocol.method import Answer, Cohort, Decision
 from silograph.protocol.silo import Memory, Silo
 
 ALIKE = 1e-9  # forces, relative to q‖u‖, that are rounding
@@ -86,7 +86,7 @@ class Setup:
             return Answer(parts={"log_theta": float(np.log(first_theta(silo.cost, silo.pairs, self.degree)))})
         if step == "degree":
             problem = problem_at(task.number("theta"), silo.cost, silo.pairs, self.zeta)
-            solution = settled(problem, silo.memory.get("y"))
+            solution = solve_to_rounding(problem, silo.memory.get("y"))
             silo.memory["y"] = solution.y
             return Answer(parts={"degree": mean_degree(problem, solution.w)})
         if step == "costs":
@@ -97,7 +97,7 @@ class Setup:
             return Answer(parts={"force_square": dot(force, force)})
         nothing = np.zeros(silo.pairs.size)
         rho = task.number("rho")
-        result = pulled(
+        result = prox_step(
             problem,
             nothing,
             metric=None,
@@ -110,12 +110,12 @@ class Setup:
 
     # --- the coordinator's half ---------------------------------------------------------------------------------------
 
-    def begin(self, federation: Federation) -> Decision:
+    def begin(self, cohort: Cohort) -> Decision:
         if self.degree is not None:
             return Decision(state={}, step="rule")
         return Decision(state={"alpha": self.alpha, "beta": self.beta}, step="costs")
 
-    def merge(self, federation: Federation, state: Memory, total: Total) -> Decision:
+    def merge(self, cohort: Cohort, state: Memory, total: Total) -> Decision:
         take = {
             "rule": self._take_rule,
             "degree": self._take_degree,
@@ -123,9 +123,9 @@ class Setup:
             "forces": self._take_forces,
             "empty": self._take_empty,
         }[total.header.step]
-        return take(federation, dict(state), total)
+        return take(cohort, dict(state), total)
 
-    def _take_rule(self, federation: Federation, state: Memory, total: Total) -> Decision:
+    def _take_rule(self, cohort: Cohort, state: Memory, total: Total) -> Decision:
         search = DegreeSearch(total.number("log_theta") / total.n_silos)
         return self._at_theta(state | {"search": asdict(search), "solves": 0}, search.log_theta)
 
@@ -134,9 +134,9 @@ class Setup:
         state.update(theta=theta, solves=state["solves"] + 1)
         return Decision(state=state, step="degree", parts={"theta": theta})
 
-    def _take_degree(self, federation: Federation, state: Memory, total: Total) -> Decision:
+    def _take_degree(self, cohort: Cohort, state: Memory, total: Total) -> Decision:
         assert self.degree is not None
-        got, n_nodes = total.number("degree") / total.n_silos, federation.pairs.n_nodes
+        got, n_nodes = total.number("degree") / total.n_silos, cohort.pairs.n_nodes
         off = abs(got - self.degree)
         record = {"theta": state["theta"], "degree": got}
         if off < abs(state.get("degree", np.inf) - self.degree):
@@ -153,15 +153,15 @@ class Setup:
         state.update(alpha=1 / state["best_theta"], beta=1 / (2 * state["best_theta"]), degree_reached=bool(reached))
         return Decision(state=state, step="costs", record=record)
 
-    def _take_costs(self, federation: Federation, state: Memory, total: Total) -> Decision:
+    def _take_costs(self, cohort: Cohort, state: Memory, total: Total) -> Decision:
         state["cost"] = total.vector("cost") / total.n_silos
         if self.coupling is None:
-            return self._done(federation, state | {"rho": self.rho, "lam": self.lam}, {})
-        pooled = self._pooled(federation.pairs, state, lam=0.0, n_silos=total.n_silos)
+            return self._done(cohort, state | {"rho": self.rho, "lam": self.lam}, {})
+        pooled = self._pooled(cohort.pairs, state, lam=0.0, n_silos=total.n_silos)
         state["pooled"] = pooled
         return Decision(state=state, step="forces", parts={"u": pooled, "alpha": state["alpha"], "beta": state["beta"]})
 
-    def _take_forces(self, federation: Federation, state: Memory, total: Total) -> Decision:
+    def _take_forces(self, cohort: Cohort, state: Memory, total: Total) -> Decision:
         assert self.coupling is not None
         reference = float(np.sqrt(total.number("force_square") / total.n_silos))
         alike = reference <= ALIKE * 4 * state["beta"] * np.sqrt(dot(state["pooled"], state["pooled"]))
@@ -169,22 +169,22 @@ class Setup:
         state.update(rho_reference=reference, rho=rho, alike=bool(alike), lam=0.0)
         record = {"rho": rho}
         if rho == 0 or self.sparsity == 0:
-            return self._done(federation, state, record)
+            return self._done(cohort, state, record)
         parts = {"rho": rho, "alpha": state["alpha"], "beta": state["beta"]}
         return Decision(state=state, step="empty", parts=parts, record=record)
 
-    def _take_empty(self, federation: Federation, state: Memory, total: Total) -> Decision:
+    def _take_empty(self, cohort: Cohort, state: Memory, total: Total) -> Decision:
         assert self.sparsity is not None
         largest = float(total.vector("force").max())
         state.update(lam_largest=largest, lam=self.sparsity * max(largest, 0.0))
-        return self._done(federation, state, {"rho": state["rho"], "lam": state["lam"]})
+        return self._done(cohort, state, {"rho": state["rho"], "lam": state["lam"]})
 
-    def _done(self, federation: Federation, state: Memory, record: dict[str, float]) -> Decision:
+    def _done(self, cohort: Cohort, state: Memory, record: dict[str, float]) -> Decision:
         lam = 0.0 if state["lam"] is None else state["lam"]
         if lam > 0 and lam >= state.get("lam_largest", np.inf):  # the optimal consensus is known: it is empty
-            state["start"] = np.zeros(federation.pairs.size)
+            state["start"] = np.zeros(cohort.pairs.size)
         else:
-            state["start"] = self._pooled(federation.pairs, state, lam=lam, n_silos=federation.n_silos)
+            state["start"] = self._pooled(cohort.pairs, state, lam=lam, n_silos=cohort.n_silos)
         return Decision(state=state, step=None, record=record)
 
     def _pooled(self, pairs: Pairs, state: Memory, *, lam: float, n_silos: int) -> Vector:
@@ -196,4 +196,4 @@ class Setup:
             alpha=state["alpha"],
             zeta=self.zeta,
         )
-        return settled(problem, None).w
+        return solve_to_rounding(problem, None).w

@@ -10,7 +10,7 @@ from silograph.protocol.silo import Silo
 TURN = "turn"  # in a silo's memory: run, method and round of the last task it answered
 
 
-def answered(method: Method, silo: Silo, task: Task, *, report: bool) -> Update:
+def answer_task(method: Method, silo: Silo, task: Task, *, report: bool) -> Update:
     """What the silo says. Numbers that belong to it alone go along only if the run's settings say so."""
     header = task.header
     if header.method != method.name or header.step not in method.steps:
@@ -24,7 +24,7 @@ def answered(method: Method, silo: Silo, task: Task, *, report: bool) -> Update:
     answer = method.local(silo, task)
     silo.memory[TURN] = [header.run, header.method, header.round]
     check_parts(answer.parts, step.up, n_pairs=silo.pairs.size, header=header, source=silo.name)
-    return update_of(header, silo.name, answer.parts, reported=answer.singly if report else None)
+    return update_of(header, silo.name, answer.parts, reported=answer.reported if report else None)
 
 
 def _check_turn(silo: Silo, task: Task) -> None:

@@ -25,7 +25,7 @@ import numpy as np
 from silograph._util.kernel import kernel
 from silograph._util.types import Vector
 from silograph.errors import ProtocolError
-from silograph.protocol.packing import Piece, packed, packed_size, unpacked
+from silograph.protocol.packing import Piece, pack, packed_size, unpack
 
 FORMAT = 2
 HEAD = struct.Struct("<4sHBxIQ")  # magic, format, kind, header bytes, payload bytes
@@ -49,7 +49,7 @@ class Field:
 
     kind: Literal["pairs", "number", "list"]  # one number per pair, one number, or a few
     nonnegative: bool = False
-    beyond: str | None = None  # of an answer's list: a list of the task, than which it has one number more
+    one_longer_than: str | None = None  # of an answer's list: a list of the task, than which it has one number more
 
 
 PAIRS, NUMBER, LIST = Field("pairs"), Field("number"), Field("list")
@@ -235,7 +235,7 @@ def check_update(
         raise ProtocolError(f"{update.silo}: expected an answer to {task}, got one to {update.header}.")
     check_parts(update._parts, fields, n_pairs=n_pairs, header=task, source=update.silo)
     for name, expected in fields.items():
-        due = None if expected.beyond is None or not asked else np.size(asked[expected.beyond]) + 1
+        due = None if expected.one_longer_than is None or not asked else np.size(asked[expected.one_longer_than]) + 1
         if due is not None and np.size(update._parts[name]) != due:
             raise ProtocolError(f"{_place(update.silo, task)}, {name}: expected {due} numbers, got another number.")
     unknown = update.reported.keys() - REPORTABLE
@@ -303,7 +303,7 @@ def _encode(kind: int, extra: Mapping[str, Any], parts: Mapping[str, Vector | fl
     shapes: list[list[Any]] = []
     body: list[Piece] = []
     for name, value in parts.items():
-        pieces, count = packed(np.asarray(value, dtype=np.float64))
+        pieces, count = pack(np.asarray(value, dtype=np.float64))
         shapes.append([name, -1 if np.ndim(value) == 0 else np.size(value), *([] if count is None else [count])])
         body += pieces
     header = json.dumps({**extra, "parts": shapes}, separators=(",", ":")).encode()
@@ -326,7 +326,7 @@ def _decode(kind: int, data: bytes, largest: int) -> tuple[dict[str, Any], dict[
         stop = start + packed_size(abs(size), count)  # −1 is a single number
         if stop > len(body) or name in parts:
             raise ProtocolError(f"message: part {name!r} does not fit. It was damaged.")
-        vector = unpacked(body[start:stop], abs(size), count)
+        vector = unpack(body[start:stop], abs(size), count)
         parts[name] = float(vector[0]) if size == -1 else vector
         start = stop
     if start != len(body):

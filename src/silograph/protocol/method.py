@@ -25,7 +25,7 @@ Parts = Mapping[str, Vector | float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Federation:
+class Cohort:
     """What everyone knows: the pairs that may be edges, and who takes part."""
 
     pairs: Pairs
@@ -42,7 +42,7 @@ class Answer:
     """A silo's answer: parts to be added up, and numbers that may be told singly if the run's settings allow it."""
 
     parts: Parts
-    singly: Mapping[str, float] = field(default_factory=dict)
+    reported: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,13 +66,13 @@ class Method(Protocol):
     def steps(self) -> Mapping[str, Step]:
         """Every kind of exchange."""
 
-    def begin(self, federation: Federation) -> Decision:
+    def begin(self, cohort: Cohort) -> Decision:
         """The first task."""
 
     def local(self, silo: Silo, task: Task) -> Answer:
         """A silo's half."""
 
-    def merge(self, federation: Federation, state: Memory, total: Total) -> Decision:
+    def merge(self, cohort: Cohort, state: Memory, total: Total) -> Decision:
         """The coordinator's half."""
 
 

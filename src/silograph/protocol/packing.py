@@ -19,7 +19,7 @@ PLACE, NUMBER = 4, 8  # bytes
 Piece = bytes | memoryview
 
 
-def packed(array: np.ndarray) -> tuple[list[Piece], int | None]:
+def pack(array: np.ndarray) -> tuple[list[Piece], int | None]:
     """The array's bytes in pieces, and how many numbers are kept if it is sparse."""
     numbers = np.ascontiguousarray(array, dtype="<f8")
     if numbers.ndim == 1 and WORTH < numbers.size < 2**32:
@@ -34,7 +34,7 @@ def packed_size(size: int, count: int | None) -> int:
     return size * NUMBER if count is None else count * (PLACE + NUMBER)
 
 
-def unpacked(data: memoryview, size: int, count: int | None) -> Vector:
+def unpack(data: memoryview, size: int, count: int | None) -> Vector:
     """The array in these bytes, of which there are as many as `packed_size` says."""
     if count is None:
         return np.frombuffer(data, dtype="<f8").astype(np.float64)

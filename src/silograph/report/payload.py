@@ -26,7 +26,7 @@ MOST_DRAWN, FEWER_DRAWN = 3000, 1000  # edges at once in a drawing, of up to FLU
 DIGITS = 4  # of places in the unit square
 
 # Of gradient steps, which most methods do not take
-STEPS = {"local_steps", "step", "momentum", "weights", "fresh", "gamma_cap", "epsilon", "first_weight"}
+STEPS = {"local_steps", "step", "momentum", "weights", "fresh", "gamma_cap", "gamma_epsilon", "first_weight"}
 
 Rows = list[tuple[str, str]]
 

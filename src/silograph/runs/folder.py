@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from silograph.engine.loop import Record
-from silograph.engine.study import Study
+from silograph.engine.loop import RoundRecord
+from silograph.engine.study import StudyResult
 from silograph.errors import CheckpointError, OutputError
 from silograph.graph.files import write_graph
 from silograph.graph.graph import Graph
@@ -84,7 +84,11 @@ def request_of(folder: Path) -> dict[str, Any]:
 
 
 def finish(
-    folder: Path, consensus: Graph, silos: Mapping[str, Graph], history: Sequence[Record], record: Mapping[str, Any]
+    folder: Path,
+    consensus: Graph,
+    silos: Mapping[str, Graph],
+    history: Sequence[RoundRecord],
+    record: Mapping[str, Any],
 ) -> None:
     """Put the results in place, the record last, and let the checkpoint go."""
     _put_in_place(folder, lambda made: fill(made, consensus, silos, history, record))
@@ -111,7 +115,11 @@ def _put_in_place(folder: Path, fill_in: Callable[[Path], object]) -> None:
 
 
 def fill(
-    folder: Path, consensus: Graph, silos: Mapping[str, Graph], history: Sequence[Record], record: Mapping[str, Any]
+    folder: Path,
+    consensus: Graph,
+    silos: Mapping[str, Graph],
+    history: Sequence[RoundRecord],
+    record: Mapping[str, Any],
 ) -> None:
     """Write all results into an empty folder."""
     write_graphs(folder / CONSENSUS, consensus)
@@ -123,7 +131,7 @@ def fill(
     (folder / RECORD).write_text(text, encoding="utf-8")
 
 
-def result_record(study: Study, consensus: Graph, *, seconds: float) -> dict[str, Any]:
+def result_record(study: StudyResult, consensus: Graph, *, seconds: float) -> dict[str, Any]:
     """What came out, as plain data."""
     return {
         "nodes": consensus.n_nodes,
@@ -167,7 +175,7 @@ def write_graphs(folder: Path, graph: Graph) -> None:
         write_graph(graph, folder / name)
 
 
-def _write_history(path: Path, history: Sequence[Record]) -> None:
+def _write_history(path: Path, history: Sequence[RoundRecord]) -> None:
     names = list(dict.fromkeys(name for record in history for name in record))
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, names, restval="")

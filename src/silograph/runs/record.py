@@ -15,7 +15,7 @@ from silograph._util.files import check_writable, writing_folder
 from silograph.errors import OutputError
 from silograph.graph.files import write_graph
 from silograph.graph.graph import Graph
-from silograph.local.learn import Learned, Settings
+from silograph.local.learn import LearnResult, Settings
 
 RECORD = "run.json"
 CHECKPOINT, REQUEST = "checkpoint", "request.json"  # of a run that is not finished
@@ -36,7 +36,7 @@ class Input:
 
 
 def run_record(
-    learned: Learned, graph: Graph, settings: Settings, source: Input, *, options: dict[str, Any], seconds: float
+    learned: LearnResult, graph: Graph, settings: Settings, source: Input, *, options: dict[str, Any], seconds: float
 ) -> dict[str, Any]:
     """Everything needed to trust the run and to repeat it, as plain data."""
     solution = learned.solution

@@ -27,7 +27,7 @@ from silograph.engine.checkpoint import Checkpoint
 from silograph.federation.coordinator import results
 from silograph.federation.coordinator.history import History
 from silograph.federation.coordinator.run_folder import RunFolder, open_run
-from silograph.federation.envelope import opened
+from silograph.federation.envelope import open_message
 from silograph.federation.site.audit import verify
 
 # Few rounds of set-up: ν and λ are given
@@ -54,7 +54,7 @@ class Cut:
         self._change = threading.Condition()
 
     def ask(self, site: str, data: bytes, timeout: float) -> bytes:
-        head = dict(opened(data, self._trust).head)
+        head = dict(open_message(data, self._trust).head)
         with self._change:
             if self._dead:
                 raise Killed
@@ -86,7 +86,7 @@ def cut_short(consortium: Consortium, run: RunFolder, is_due: Callable[[str, dic
     """Conduct the run with fresh desks until the moment is due; whether it was."""
     line = Cut(consortium, is_due)
     try:
-        outcome = consortium.conduct(open_run(run.folder), line)
+        outcome = consortium.run_attempt(open_run(run.folder), line)
     except Killed:
         return True
     finally:
@@ -217,11 +217,11 @@ def test_sites_that_start_anew_every_other_round_change_nothing(tmp_path, undist
     consortium = Consortium(tmp_path)
     run, desks, asked = consortium.run(LONG), consortium.desks(), dict.fromkeys(SITES, 0)
 
-    def tamper(site, data, desk):
+    def tamper(site, data, service):
         asked[site] += 1
         if asked[site] % 3 == 0:
             desks[site].close()
-            desks[site] = consortium.desk(site)
+            desks[site] = consortium.service(site)
         return desks[site].reply(data)
 
     consortium.finished(run, Loopback(desks, tamper))
@@ -278,16 +278,16 @@ def test_while_one_process_conducts_a_run_no_other_does(tmp_path, monkeypatch):
     consortium = Consortium(tmp_path)
     run, entered, go = consortium.run(EXACT), threading.Event(), threading.Event()
 
-    def tamper(site, data, desk):
+    def tamper(site, data, service):
         entered.set()
         go.wait(10)
-        return desk(data)
+        return service(data)
 
     desks = consortium.desks()
-    first = threading.Thread(target=consortium.conduct, args=(run, Loopback(desks, tamper), "first"))
+    first = threading.Thread(target=consortium.run_attempt, args=(run, Loopback(desks, tamper), "first"))
     first.start()
     entered.wait(10)
-    second = consortium.conduct(run, Loopback(desks), "second")
+    second = consortium.run_attempt(run, Loopback(desks), "second")
     go.set()
     first.join()
     assert (second.ended, run.outcome().attempt, run.outcome().ended) == ("failed", "first", "done")
@@ -303,9 +303,9 @@ def test_the_order_in_which_sites_answer_changes_no_bit(tmp_path, undisturbed, s
     sleeps = {site: iter(rng.exponential(0.01, size=1000)) for site in SITES}
     order: list[str] = []
 
-    def tamper(site, data, desk):
+    def tamper(site, data, service):
         time.sleep(next(sleeps[site]))
-        reply = desk(data)
+        reply = service(data)
         time.sleep(next(sleeps[site]))
         order.append(site)
         return reply
@@ -354,7 +354,7 @@ def test_answers_for_the_run_with_all_sites_do_not_pass_in_the_run_without_one(t
     consortium.finished(run, first)
     second = Loopback(consortium.desks())
     consortium.finished(run.without({"kyoto": "late"}), second)
-    runs = [{opened(data, consortium.trust).text("run") for _, data in line.asked} for line in (first, second)]
+    runs = [{open_message(data, consortium.trust).text("run") for _, data in line.asked} for line in (first, second)]
     assert runs[0].isdisjoint(runs[1])
 
 

@@ -34,13 +34,13 @@ def conducted(tmp_path, monkeypatch):
     monkeypatch.setattr(question, "PAUSE", 0.01)
     consortium = Consortium(tmp_path)
 
-    def conduct(**settings) -> tuple[Outcome, list[float]]:
+    def run_attempt(**settings) -> tuple[Outcome, list[float]]:
         line = Line(consortium.desks(), **settings)
-        outcome = consortium.conduct(consortium.run(QUICK), line)
+        outcome = consortium.run_attempt(consortium.run(QUICK), line)
         close(line.desks)
         return outcome, line.waits
 
-    return conduct
+    return run_attempt
 
 
 def test_a_process_that_comes_up_is_tried_often_for_what_is_sent_too_early_is_lost(conducted):

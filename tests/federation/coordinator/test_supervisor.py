@@ -59,8 +59,8 @@ def consortium(tmp_path) -> Consortium:
 
 def brings_it_to_its_end(consortium: Consortium) -> Act:
     def act(run: RunFolder, job: str) -> None:
-        transport = Loopback({site: consortium.desk(site) for site in run.sites})
-        consortium.conduct(run, transport, attempt=job)
+        transport = Loopback({site: consortium.service(site) for site in run.sites})
+        consortium.run_attempt(run, transport, attempt=job)
         close(transport.desks)
 
     return act

@@ -22,11 +22,11 @@ from federation.consortium import Consortium, Loopback, close, rewritten, sealed
 from silograph.errors import ProtocolError
 from silograph.federation.coordinator import quarantine
 from silograph.federation.coordinator import request as question
-from silograph.federation.coordinator.attempt import conduct
+from silograph.federation.coordinator.attempt import run_attempt
 from silograph.federation.coordinator.history import Event, History
 from silograph.federation.coordinator.request import Silence
 from silograph.federation.coordinator.run_folder import Outcome, RunFolder
-from silograph.federation.envelope import HEAD, Opened, opened
+from silograph.federation.envelope import HEAD, VerifiedMessage, open_message
 from silograph.federation.refusals import REASONS
 from silograph.protocol.messages import CHECKSUM, Header, Update, decode_update, encode_update, parts_of, update_of
 from silograph.protocol.messages import HEAD as MESSAGE_HEAD
@@ -46,11 +46,11 @@ class Hostile:
 
     @property
     def head(self) -> dict:
-        return opened(self.asked, self.consortium.trust).head
+        return open_message(self.asked, self.consortium.trust).head
 
     @property
-    def reply(self) -> Opened:
-        return opened(self.honest, self.consortium.trust)
+    def reply(self) -> VerifiedMessage:
+        return open_message(self.honest, self.consortium.trust)
 
     @property
     def update(self) -> Update:
@@ -94,12 +94,12 @@ class Attacker:
     before: list[bytes] = field(default_factory=list)  # its honest answers, to earlier questions
     _known: dict[str, tuple[bytes, Iterator[bytes]]] = field(default_factory=dict)
 
-    def __call__(self, site: str, data: bytes, desk: Callable[[bytes], bytes]) -> bytes | Silence:
+    def __call__(self, site: str, data: bytes, service: Callable[[bytes], bytes]) -> bytes | Silence:
         if site != HOSTILE:
-            return desk(data)
-        asked = opened(data, self.consortium.trust)
+            return service(data)
+        asked = open_message(data, self.consortium.trust)
         if asked.digest not in self._known:
-            honest = desk(data)
+            honest = service(data)
             self._known[asked.digest] = honest, self._bad(dict(asked.head), data, honest)
         honest, bad = self._known[asked.digest]
         if (reply := next(bad, None)) is not None:
@@ -142,7 +142,7 @@ def attacked(folder: Path, *attacks: Attack, learn: str = EXACT, policy: str = "
     consortium = Consortium(folder)
     attacker = Attacker(consortium, attacks, **how)
     run, desks = consortium.run(learn, policy), consortium.desks()
-    outcome = consortium.conduct(run, Loopback(desks, attacker))
+    outcome = consortium.run_attempt(run, Loopback(desks, attacker))
     close(desks)
     return Ended(run, outcome, attacker, consortium)
 
@@ -319,7 +319,7 @@ CHANGES: dict[str, Attack] = {
     "10 MB of signed junk": lambda site: site.resealed(body=random.Random(0).randbytes(10**7)),
     "an empty body": lambda site: site.resealed(body=b""),
     "half a body": lambda site: site.resealed(body=site.reply.body[:-20]),
-    "a task": lambda site: site.resealed(body=opened(site.asked, site.consortium.trust).body),
+    "a task": lambda site: site.resealed(body=open_message(site.asked, site.consortium.trust).body),
     "a head that is a list": lambda site: signed_by(site, b"[]"),
     "a head that is no JSON": lambda site: signed_by(site, b"\xff{"),
     "a head of 1 MB of nesting": lambda site: signed_by(site, b"[" * 900_000),
@@ -396,8 +396,8 @@ def test_an_answer_given_in_another_run_does_not_pass_in_this_one(tmp_path):
     consortium = Consortium(tmp_path)
     first, second, old = consortium.run(EXACT), consortium.run(EXACT), []
 
-    def keep(site, data, desk):
-        reply = desk(data)
+    def keep(site, data, service):
+        reply = service(data)
         if site == HOSTILE:
             old.append(reply)
         return reply
@@ -602,17 +602,17 @@ def silenced(
     consortium = Consortium(folder)
     since: list[float] = []
 
-    def tamper(site, data, desk):
-        if site != HOSTILE or not is_learning(dict(opened(data, consortium.trust).head)):
-            return desk(data)
+    def tamper(site, data, service):
+        if site != HOSTILE or not is_learning(dict(open_message(data, consortium.trust).head)):
+            return service(data)
         since.append(time.monotonic())
         if time.monotonic() - since[0] < until:
             time.sleep(0.01)
             return silence
-        return desk(data)
+        return service(data)
 
     run, desks = consortium.run(EXACT, policy), consortium.desks()
-    outcome = conduct(
+    outcome = run_attempt(
         run, Loopback(desks, tamper), attempt="a", signer=consortium.server, trust=consortium.trust, stopped=stopped
     )
     close(desks)
@@ -638,14 +638,14 @@ def test_a_site_that_took_long_and_is_then_out_of_reach_for_a_moment_is_not_lost
     """It was in reach just now: to be late is not to be gone."""
     consortium, asked = Consortium(tmp_path), []
 
-    def tamper(site, data, desk):
-        if site != HOSTILE or not is_first(dict(opened(data, consortium.trust).head)):
-            return desk(data)
+    def tamper(site, data, service):
+        if site != HOSTILE or not is_first(dict(open_message(data, consortium.trust).head)):
+            return service(data)
         asked.append(data)
         if len(asked) == 1:
             time.sleep(question.GONE_AFTER / 10 + 0.1)
             return Silence.LATE
-        return Silence.UNREACHABLE if len(asked) == 2 else desk(data)
+        return Silence.UNREACHABLE if len(asked) == 2 else service(data)
 
     run = consortium.run(EXACT)
     assert digests(consortium.finished(run, Loopback(consortium.desks(), tamper))) == undisturbed()
@@ -682,19 +682,19 @@ def test_after_a_site_has_sent_nothing_but_junk_the_run_goes_on_where_it_was(tmp
     assert ended.outcome.ended == "trouble"
     transport = Loopback(ended.consortium.desks())
     assert digests(ended.consortium.finished(ended.run, transport)) == undisturbed()
-    heads = [opened(data, ended.consortium.trust).head for _, data in transport.asked]
+    heads = [open_message(data, ended.consortium.trust).head for _, data in transport.asked]
     assert {head.get("step") for head in heads} <= {None, "close"}  # no earlier round is asked for again
 
 
 def test_troubles_of_several_sites_are_told_together(tmp_path):
     consortium = Consortium(tmp_path)
 
-    def tamper(site, data, desk):
-        learning = is_learning(dict(opened(data, consortium.trust).head))
-        return Silence.LATE if learning and site != "kyoto" else desk(data)
+    def tamper(site, data, service):
+        learning = is_learning(dict(open_message(data, consortium.trust).head))
+        return Silence.LATE if learning and site != "kyoto" else service(data)
 
     run = consortium.run(EXACT, 'timeout = 0.2\non_missing = "stop"')
-    outcome = consortium.conduct(run, Loopback(consortium.desks(), tamper))
+    outcome = consortium.run_attempt(run, Loopback(consortium.desks(), tamper))
     assert {trouble["site"] for trouble in outcome.troubles} == {"lima", "oslo"}
     states = {site.name: site.state for site in History.open_read(run.history).sites()}
     assert states == {"kyoto": "answered", "lima": "missing", "oslo": "missing"}
@@ -704,6 +704,6 @@ def test_a_study_that_cannot_be_learned_ends_the_attempt_with_the_reason(tmp_pat
     """Its pairs name a node that is none: no site is asked, and nothing is raised."""
     consortium = Consortium(tmp_path)
     run = consortium.run(EXACT, forbid='[["node 0", "nowhere"]]')
-    outcome = consortium.conduct(run, Loopback(consortium.desks()))
+    outcome = consortium.run_attempt(run, Loopback(consortium.desks()))
     assert (outcome.ended, "nowhere" in outcome.message) == ("failed", True)
     assert run.outcome() == outcome

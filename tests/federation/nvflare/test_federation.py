@@ -23,7 +23,7 @@ from federation.consortium import NODES, SITES, write_table
 from federation.nvflare.federation import PATIENCE, RealFederation, study_text, until
 from silograph.federation.coordinator.history import History
 from silograph.federation.coordinator.run_folder import RunFolder, new_run
-from silograph.federation.envelope import Letter, opened
+from silograph.federation.envelope import SignedMessage, open_message
 from silograph.federation.identity import Trust, read_signer, read_trust
 from silograph.federation.nvflare.executor import open_desk
 from silograph.federation.site.audit import entries, verify
@@ -87,13 +87,13 @@ def ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
 @pytest.fixture(scope="module")
 def conducted(fed: RealFederation) -> dict[str, RunFolder]:
     """Every method, one run each, conducted by one job: a job costs more than a run."""
-    from silograph.federation.nvflare.session import Lead
+    from silograph.federation.nvflare.session import ServerSession
 
     runs = {}
     for method in METHODS:
         study, nodes = read_study(fed.write_study(study_text(method)))
         runs[method] = new_run(fed.fed / "runs", study, nodes, SITES)
-    with Lead(fed.fed) as lead:
+    with ServerSession(fed.fed) as lead:
         job = lead.submit([run.name for run in runs.values()], SITES)
         until(lambda: lead.state(job) == "ended", every=0.3)
     return runs
@@ -354,17 +354,17 @@ def test_no_site_can_make_another_answer(fed):
     startup = fed.fed / "server" / "startup"
     server, trust = read_signer(startup / "server.crt", startup / "server.key"), trust_of(fed)
     question = {"kind": "status"}
-    own = Letter(question, b"", identity(fed, "kyoto")).to("lima")[0]
-    handed_on = Letter(question, b"", server).to("kyoto")[0]
-    right = Letter(question, b"", server).to("lima")[0]
-    desk = open_desk(fed.home("lima"))
+    own = SignedMessage(question, b"", identity(fed, "kyoto")).to("lima")[0]
+    handed_on = SignedMessage(question, b"", server).to("kyoto")[0]
+    right = SignedMessage(question, b"", server).to("lima")[0]
+    service = open_desk(fed.home("lima"))
     try:
         for data in (own, handed_on):
-            reply = opened(desk.reply(data), trust)
+            reply = open_message(service.reply(data), trust)
             assert (reply.head["kind"], reply.head["code"], reply.body) == ("refusal", "not-coordinator", b"")
-        assert opened(desk.reply(right), trust).head["kind"] == "answer"
+        assert open_message(service.reply(right), trust).head["kind"] == "answer"
     finally:
-        desk.close()
+        service.close()
     logged = [entry for entry in entries(fed.home("lima") / "audit.jsonl") if entry.get("code") == "not-coordinator"]
     assert "'kyoto'" in logged[-2]["detail"]
     assert "for 'kyoto' was brought here" in logged[-1]["detail"]

@@ -32,13 +32,13 @@ from federation.consortium import (
 )
 from silograph._util.locks import Lock
 from silograph.federation.coordinator import request as question
-from silograph.federation.envelope import FORMAT, HEAD, MAGIC, Letter, Opened, opened
+from silograph.federation.envelope import FORMAT, HEAD, MAGIC, SignedMessage, VerifiedMessage, open_message
 from silograph.federation.refusals import REASONS
-from silograph.federation.site import run as visit
+from silograph.federation.site import run as site_run
 from silograph.federation.site import state as memory
 from silograph.federation.site.approvals import Approvals
 from silograph.federation.site.audit import entries, verify
-from silograph.federation.site.service import Desk
+from silograph.federation.site.service import SiteService
 from silograph.federation.site.settings import SiteSettings, write_site
 from silograph.protocol.messages import Task, decode_task, decode_update, encode_task
 
@@ -60,14 +60,14 @@ class Recorded:
         return self.letters[0]
 
     def study(self) -> bytes:
-        return json.loads(self.opened(0).body)["study"].encode()
+        return json.loads(self.open_message(0).body)["study"].encode()
 
     @property
     def sha(self) -> str:
         return hashlib.sha256(self.study()).hexdigest()
 
-    def opened(self, k: int) -> Opened:
-        return opened(self.letters[k], self.consortium.trust)
+    def open_message(self, k: int) -> VerifiedMessage:
+        return open_message(self.letters[k], self.consortium.trust)
 
     def rewritten(self, k: int, **changes) -> bytes:
         """One of the letters with changes, signed by the coordinator."""
@@ -75,10 +75,10 @@ class Recorded:
 
     def with_study(self, **changes) -> bytes:
         """The hello with another study, other nodes or other silos."""
-        return self.rewritten(0, body=json.dumps(json.loads(self.opened(0).body) | changes).encode())
+        return self.rewritten(0, body=json.dumps(json.loads(self.open_message(0).body) | changes).encode())
 
     def of_stage(self, stage: str) -> list[int]:
-        return [k for k in range(len(self.letters)) if self.opened(k).head.get("stage") == stage]
+        return [k for k in range(len(self.letters)) if self.open_message(k).head.get("stage") == stage]
 
 
 class OneSite:
@@ -90,24 +90,24 @@ class OneSite:
         write_table(self.table, SEED, n_samples=n_samples)
         names = {"name": SITE, "federation": "test", "server": SERVER, "data": Path(self.table.name)}
         write_site(home, SiteSettings(**{**names, "approve_all": True, **limits}))
-        self.desk = self._new_desk()
+        self.service = self._new_desk()
 
     @property
     def table(self) -> Path:
         return self.home / f"{SITE}.csv"
 
-    def _new_desk(self) -> Desk:
+    def _new_desk(self) -> SiteService:
         consortium = self.recorded.consortium
-        return Desk(self.home, signer=consortium.signers[SITE], trust=consortium.trust)
+        return SiteService(self.home, signer=consortium.signers[SITE], trust=consortium.trust)
 
     def restart(self) -> None:
-        self.desk.close()
-        self.desk = self._new_desk()
+        self.service.close()
+        self.service = self._new_desk()
 
-    def reply(self, letter: bytes) -> Opened:
+    def reply(self, letter: bytes) -> VerifiedMessage:
         """What the desk says: always a letter of this site, and in a refusal nothing but the code."""
-        data = self.desk.reply(letter)
-        reply = opened(data, self.recorded.consortium.trust)
+        data = self.service.reply(letter)
+        reply = open_message(data, self.recorded.consortium.trust)
         assert (reply.sender, reply.text("to")) == (SITE, "coordinator")
         if reply.head["kind"] == "refusal":
             assert reply.body == b""
@@ -144,11 +144,11 @@ def recorded(tmp_path_factory) -> Recorded:
     run = consortium.run(EXACT)
     letters, answers = [], []
 
-    def tamper(site, data, desk):
-        reply = desk(data)
+    def tamper(site, data, service):
+        reply = service(data)
         if site == SITE:
             letters.append(data)
-            answers.append(opened(reply, consortium.trust).body)
+            answers.append(open_message(reply, consortium.trust).body)
         return reply
 
     consortium.finished(run, Loopback(consortium.desks(), tamper))
@@ -166,7 +166,7 @@ def site(recorded, tmp_path) -> Iterator:
 
     yield make
     for one in made:
-        one.desk.close()
+        one.service.close()
         if (one.home / "audit.jsonl").is_file():
             verdict = verify(one.home / "audit.jsonl")
             assert (verdict.problem, verdict.torn) == (None, 0)
@@ -195,13 +195,13 @@ def test_a_run_goes_on_by_itself_once_the_last_site_has_approved(tmp_path, monke
     consortium.sites, consortium.signers[SITE] = SITES, consortium.authority.signer(SITE)
     asked = []
 
-    def tamper(name, data, desk):
+    def tamper(name, data, service):
         if name == SITE:
             asked.append(data)
             if len(asked) == 4:
                 sha = Approvals(tmp_path / SITE).pending()[0].sha
                 Approvals(tmp_path / SITE).approve(sha, name="test", by="the engineer")
-        return desk(data)
+        return service(data)
 
     run = consortium.run(EXACT)
     consortium.finished(run, Loopback(consortium.desks(), tamper))
@@ -297,7 +297,7 @@ def test_rounds_are_counted_over_all_runs_of_a_study_and_over_restarts(site, rec
     one.answers(0, 1, 2, 3, 4)
     one.answers(4, 4)  # the same again is no further round
     other = "another-run.1"
-    first = recorded.rewritten(1, run=other, body=changed_task(recorded.opened(1).body, run=other))
+    first = recorded.rewritten(1, run=other, body=changed_task(recorded.open_message(1).body, run=other))
     assert [one.code(letter) for letter in (recorded.rewritten(0, run=other), first)] == [None, None]
     one.restart()
     one.answers(0, 5, 6)
@@ -329,7 +329,7 @@ def test_a_site_that_keeps_its_numbers_to_itself_sends_none_of_them(site, record
 
 def test_its_state_is_told_before_any_approval_and_holds_no_more_than_a_word(site, recorded):
     one = site(approve_all=False)
-    status, _ = Letter({"kind": "status"}, b"", recorded.consortium.server).to(SITE)
+    status, _ = SignedMessage({"kind": "status"}, b"", recorded.consortium.server).to(SITE)
     assert json.loads(one.reply(status).body).keys() == {"version", "data"}
     assert json.loads(one.reply(status).body)["data"] == "ready"
     one.table.write_text("a,b\n1,x\n")
@@ -351,13 +351,14 @@ def test_a_round_has_one_answer_however_often_it_is_asked(site, recorded, restar
             one.restart()
             one.answers(0)
         one.answers(k, k)
-        body = recorded.opened(k).body
+        body = recorded.open_message(k).body
         other = changed_task(body, {name: as_other(part) for name, part in decode_task(body).parts.items()})
         if other != body:
             assert one.code(recorded.rewritten(k, body=other)) == "conflict"
-        if recorded.opened(k).head["stage"] == "learn":
+        if recorded.open_message(k).head["stage"] == "learn":
             assert (
-                one.code(recorded.rewritten(k, scalars=recorded.opened(k).head["scalars"] | {"rho": 9.0})) == "conflict"
+                one.code(recorded.rewritten(k, scalars=recorded.open_message(k).head["scalars"] | {"rho": 9.0}))
+                == "conflict"
             )
         assert one.code(recorded.rewritten(k, body=changed_task(body, run="another-run.1"))) == "malformed"
         one.answers(0, k)
@@ -395,7 +396,7 @@ def test_set_up_cannot_be_asked_for_again_once_learning_has_begun(site, recorded
     one.restart()
     one.answers(0)
     assert one.code(recorded.letters[1]) == "conflict"
-    other = changed_task(recorded.opened(first).body, {"u": np.full(28, 0.5)})
+    other = changed_task(recorded.open_message(first).body, {"u": np.full(28, 0.5)})
     assert one.code(recorded.rewritten(first, body=other)) == "conflict"
     one.goes_on_from(first)
 
@@ -406,7 +407,7 @@ def test_the_models_parameters_hold_for_the_whole_of_learning(site, recorded):
     one = site()
     one.answers(*range(first + 1))
     for _ in range(2):
-        scalars = recorded.opened(second).head["scalars"]
+        scalars = recorded.open_message(second).head["scalars"]
         assert one.code(recorded.rewritten(second, scalars=scalars | {"alpha": 2 * scalars["alpha"]})) == "conflict"
         one.restart()
         one.answers(0)
@@ -616,7 +617,7 @@ def stranded(recorded, tmp_path_factory) -> Iterator[OneSite]:
     one.answers(0, 1)
     yield one
     one.goes_on_from(2)
-    one.desk.close()
+    one.service.close()
     assert verify(one.home / "audit.jsonl").problem is None
 
 
@@ -727,7 +728,7 @@ def test_parameters_of_the_model_that_make_no_sense_end_in_a_refusal(site, recor
     first = recorded.of_stage("learn")[0]
     one = site()
     one.answers(*range(first))
-    known = recorded.opened(first).head["scalars"]
+    known = recorded.open_message(first).head["scalars"]
     assert one.code(recorded.rewritten(first, scalars={**known, **scalars} if scalars else {})) is not None
     one.goes_on_from(first)
 
@@ -737,7 +738,7 @@ def test_a_task_out_of_bounds_is_refused(site, recorded, part):
     first = recorded.of_stage("learn")[0]
     one = site()
     one.answers(*range(first))
-    other = changed_task(recorded.opened(first).body, {"u": np.full(28, part)})
+    other = changed_task(recorded.open_message(first).body, {"u": np.full(28, part)})
     assert one.code(recorded.rewritten(first, body=other)) == "out-of-turn"
     one.goes_on_from(first)
 
@@ -747,17 +748,17 @@ def test_the_log_tells_the_round_that_was_answered_not_the_one_on_the_envelope(s
     one.answers(0, 1)
     assert one.code(recorded.rewritten(2, round=40, step="costs")) == "malformed"
     one.answers(0, 2)
-    task = decode_task(recorded.opened(2).body).header
-    asked, answered = one.log()[-2:]
-    assert (asked["step"], asked["round"], answered["round"]) == (task.step, task.round, task.round)
+    task = decode_task(recorded.open_message(2).body).header
+    asked, answer_task = one.log()[-2:]
+    assert (asked["step"], asked["round"], answer_task["round"]) == (task.step, task.round, task.round)
 
 
 def test_the_log_tells_what_left_the_site_by_name_and_size(site, recorded):
     one = site()
     one.goes_on_from(0)
-    answered = [entry for entry in one.log() if entry["what"] == "answered"]
-    assert len(answered) == len(recorded.letters)
-    for entry, body in list(zip(answered, recorded.answers, strict=True))[1:]:
+    answer_task = [entry for entry in one.log() if entry["what"] == "answered"]
+    assert len(answer_task) == len(recorded.letters)
+    for entry, body in list(zip(answer_task, recorded.answers, strict=True))[1:]:
         update = decode_update(body)
         for name in update._parts:
             assert f"{name} (" in entry["left"]
@@ -779,8 +780,8 @@ def test_a_failure_stays_at_the_site_and_the_next_attempt_is_as_undisturbed(site
             genuine(method, silo, task, report=report)
         raise FloatingPointError(f"{one.table}: 40 samples")
 
-    genuine = visit.answered
-    monkeypatch.setattr(visit, "answered", failing)
+    genuine = site_run.answer_task
+    monkeypatch.setattr(site_run, "answered", failing)
     assert one.code(recorded.letters[k]) == "internal"
     assert one.code(recorded.letters[k]) == "unknown-run"
     monkeypatch.undo()
@@ -810,7 +811,7 @@ def test_what_cannot_be_written_down_is_not_answered(site, recorded):
     log.replace(log.with_suffix(".aside"))
     log.mkdir()
     for letter in (recorded.letters[2], recorded.hello, b"junk"):
-        reply = opened(one.desk.reply(letter), recorded.consortium.trust)
+        reply = open_message(one.service.reply(letter), recorded.consortium.trust)
         assert (reply.head["kind"], reply.body) == ("refusal", b"")
     log.rmdir()
     log.with_suffix(".aside").replace(log)
@@ -821,7 +822,7 @@ def test_what_cannot_be_written_down_is_not_answered(site, recorded):
 def test_state_that_was_damaged_is_told_as_a_failure_and_once_mended_the_run_goes_on(site, recorded, damage):
     one = site()
     one.answers(0, 1, 2)
-    one.desk.close()
+    one.service.close()
     state = one.home / "state" / recorded.run
     path = state / damage if damage == "about.json" else next((state / "rounds").glob("*.json"))
     before = path.read_bytes()
@@ -840,7 +841,7 @@ def test_two_processes_of_one_site_do_not_share_a_run(site, recorded, monkeypatc
     process = processes().Process(target=hold_elsewhere, args=arguments)
     process.start()
     try:
-        replies = [opened(data, consortium.trust) for data in here.recv()]
+        replies = [open_message(data, consortium.trust) for data in here.recv()]
         assert [reply.head.get("code") for reply in replies] == [None] * 3
         assert [reply.body for reply in replies] == recorded.answers[:3]
         assert [one.code(recorded.hello) for _ in range(3)] == ["busy"] * 3

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from silograph.cli.folders import federation_folder
-from silograph.cli.output import NOT_CONVERGED, PIPE_WIDTH, Talk, guarded, need_nvflare, tell, warn
+from silograph.cli.output import NOT_CONVERGED, PIPE_WIDTH, Output, guarded, need_nvflare, tell, warn
 from silograph.errors import ParameterError
 
 app = typer.Typer(
@@ -51,10 +51,12 @@ def new(
 
     def work() -> None:
         need_nvflare()
-        from silograph.cli.federation.found import founded
+        from silograph.cli.federation.found import found_federation
 
         names = [site for group in (*sites, *(more or ())) for site in group.split(",") if site]
-        for line in founded(folder or Path(name), name=name, server=server, port=port, sites=names, nodes=nodes):
+        for line in found_federation(
+            folder or Path(name), name=name, server=server, port=port, sites=names, nodes=nodes
+        ):
             typer.echo(line)
 
     guarded(work)
@@ -156,14 +158,14 @@ def run(
         from silograph.cli.several_tables import summary
         from silograph.runs.folder import finished_record
 
-        talk = Talk(as_json=as_json, quiet=quiet)
+        output = Output(as_json=as_json, quiet=quiet)
         if resume is not None:
             if study is not None or out is not None or force:
                 raise ParameterError("--resume: the run knows its study and where to write. Give neither.")
             done = finished_record(resume)
             if done is not None:
                 note = f"{resume}: this run is finished, there was nothing to resume."
-                talk.result(done, partial(summary, done, resume), lambda: [note])
+                output.result(done, partial(summary, done, resume), lambda: [note])
                 return
             going, place = resumed(resume, folder), resume
         elif study is None or out is None:
@@ -172,8 +174,8 @@ def run(
             asked = RunRequest(federation=federation_folder(folder), study=study, out=out, force=force)
             going, place = begun(asked), out
         say = (lambda text: None) if quiet else (lambda text: tell("Note", "cyan", text))
-        record, notes = finished(going, place, show_progress=talk.progress, say=say)
-        talk.result(record, lambda: summary(record, place), lambda: notes)
+        record, notes = finished(going, place, show_progress=output.progress, say=say)
+        output.result(record, lambda: summary(record, place), lambda: notes)
         if record["result"]["converged"] is False:
             warn("The certified gap is above the tolerance that the study asks for. Raise its rounds or its tol.")
             raise typer.Exit(NOT_CONVERGED)

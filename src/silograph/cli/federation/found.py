@@ -15,7 +15,9 @@ NODES, STUDY = "nodes.txt", "study.toml"
 NO_NODES = "# Names of the nodes, one per line, in the order of the results. Every site's table must have just these.\n"
 
 
-def founded(folder: Path, *, name: str, server: str, port: int, sites: Sequence[str], nodes: Path | None) -> list[str]:
+def found_federation(
+    folder: Path, *, name: str, server: str, port: int, sites: Sequence[str], nodes: Path | None
+) -> list[str]:
     """Found the federation, and return what to tell."""
     if len(sites) < 2:
         raise ParameterError(f"--sites: expected at least two sites, got {len(sites)}. One site needs no federation.")

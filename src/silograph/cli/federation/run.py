@@ -20,11 +20,11 @@ from silograph.federation.coordinator.history import History, Site
 from silograph.federation.coordinator.run_folder import HISTORY, RESULTS, RUNS, RunFolder, new_run, open_run
 from silograph.federation.coordinator.supervisor import Supervisor
 from silograph.federation.nvflare.authority import read_federation
-from silograph.federation.nvflare.session import Lead
+from silograph.federation.nvflare.session import ServerSession
 from silograph.federation.refusals import PASSING
 from silograph.federation.study_file import read_study
+from silograph.runs import folder as study_runs
 from silograph.runs.record import RECORD, check_output
-from silograph.runs.record import folder as study_runs
 
 COMMAND = "silograph federation run"
 EVERY = 0.5  # seconds between two looks at the history
@@ -86,7 +86,7 @@ def finished(
     lock = Lock(going.run.folder / "supervisor")
     if not lock.take():
         raise SilosError(f"{out}: another `{COMMAND}` is at work on this run. Wait for it, or end it.")
-    with progress_bar(show_progress) as progress, Lead(going.federation) as lead:
+    with progress_bar(show_progress) as progress, ServerSession(going.federation) as lead:
         watch = _Watch(progress=progress, task=progress.add_task("Waiting for the sites", total=None), say=say)
         run = Supervisor(going.run, lead, tell=watch.tell, on_poll=watch.look).finish()
     study_runs.adopt(out, run.folder / RESULTS)
@@ -150,8 +150,8 @@ class _Watch:
         seen = [site.last_seen for site in sites.values() if site.last_seen is not None]
         ago = f", last seen {max(0.0, time.time() - min(seen)):.0f} s ago" if seen else ""
         size = sum(one.bytes_down + one.bytes_up for one in rounds) / 1e6
-        answered = f"{last.silos} of {len(run.sites)} sites answered"
-        self.progress.update(self.task, description=f"{stage} {last.round}{gap}: {answered}{ago}, {size:.1f} MB")
+        answer_task = f"{last.silos} of {len(run.sites)} sites answered"
+        self.progress.update(self.task, description=f"{stage} {last.round}{gap}: {answer_task}{ago}, {size:.1f} MB")
 
     def _tell_waiting(self, site: Site) -> None:
         if site.state in PASSING - {"busy", "unknown-run"} and site.name not in self.told:

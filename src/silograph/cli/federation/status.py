@@ -15,7 +15,7 @@ from silograph.federation.coordinator.run_folder import ABOUT, RUNS, open_run
 from silograph.federation.coordinator.supervisor import FRESH, POLL, ServerAwayError
 from silograph.federation.coordinator.survey import read_status
 from silograph.federation.nvflare.authority import read_federation
-from silograph.federation.nvflare.session import Lead
+from silograph.federation.nvflare.session import ServerSession
 
 PATIENCE = 60.0  # seconds for the sites to say how they are
 
@@ -24,7 +24,7 @@ def as_data(folder: Path, *, ask: bool) -> dict[str, Any]:
     """All that is known, as plain data."""
     invitation = read_federation(folder)
     connected: dict[str, float] | None = None
-    with Lead(folder) as lead:
+    with ServerSession(folder) as lead:
         try:
             connected = _connected(lead)
             if ask and connected:
@@ -48,12 +48,12 @@ def as_data(folder: Path, *, ask: bool) -> dict[str, Any]:
     return {"federation": invitation.name, "server": server, "sites": sites, "runs": _runs(folder)}
 
 
-def _connected(lead: Lead) -> dict[str, float]:
+def _connected(lead: ServerSession) -> dict[str, float]:
     """The sites heard of lately, as a run takes it; the server's own list keeps those that left for a while."""
     return {site: heard for site, heard in lead.connected().items() if time.time() - heard <= FRESH}
 
 
-def _ask(lead: Lead, sites: list[str]) -> None:
+def _ask(lead: ServerSession, sites: list[str]) -> None:
     """Let a small job ask every connected site for its version and whether its data are ready."""
     job = lead.submit([], sites)
     deadline = time.monotonic() + PATIENCE

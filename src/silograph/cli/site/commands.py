@@ -94,7 +94,7 @@ def join(
 
     def work() -> None:
         need_nvflare()
-        from silograph.cli.site.join import joined
+        from silograph.cli.site.join import join_federation
 
         home = site_folder(folder, named=Path(signed.name.removesuffix(".signed.zip")))
         limits = {
@@ -107,7 +107,7 @@ def join(
             "report": not keep_numbers,
             "approve_all": approve_all,
         }
-        _say(*joined(home, signed, data, limits))
+        _say(*join_federation(home, signed, data, limits))
 
     guarded(work)
 

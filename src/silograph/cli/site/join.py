@@ -21,7 +21,7 @@ LEAVES = """What leaves this site, once you approve a study, and only to the coo
 STAYS = """What does not leave: the table, its path, the limits in site.toml, the reasons of errors."""
 
 
-def joined(home: Path, signed: Path, data: Path, limits: dict[str, Any]) -> list[str]:
+def join_federation(home: Path, signed: Path, data: Path, limits: dict[str, Any]) -> list[str]:
     """Join, and return what to tell. Nothing is installed unless the data are as the federation expects them."""
     invitation = site_invitation(home)
     settings = SiteSettings(

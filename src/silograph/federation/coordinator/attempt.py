@@ -7,23 +7,23 @@ import time
 from collections.abc import Callable
 
 from silograph._util.locks import Lock
-from silograph.engine.loop import Record
+from silograph.engine.loop import RoundRecord
 from silograph.engine.study import learn_on
 from silograph.errors import SilographError
 from silograph.federation.coordinator.history import History
 from silograph.federation.coordinator.quarantine import Quarantine
-from silograph.federation.coordinator.request import Call, Post, SitesTroubleError, StoppedError, Transport
+from silograph.federation.coordinator.request import Call, Channel, SitesTroubleError, StoppedError, Transport
 from silograph.federation.coordinator.results import write_results
 from silograph.federation.coordinator.run_folder import Outcome, RunFolder
 from silograph.federation.coordinator.sites import Sites
 from silograph.federation.identity import Signer, Trust
 from silograph.federation.study_file import pairs_of
-from silograph.protocol.method import Federation
+from silograph.protocol.method import Cohort
 
 PATIENCE = 30.0  # seconds for an earlier process of the same run to end
 
 
-def conduct(
+def run_attempt(
     run: RunFolder,
     transport: Transport,
     *,
@@ -60,7 +60,7 @@ def _ended(
 ) -> Outcome:
     study = run.study()
     pairs = pairs_of(study, run.nodes)
-    post = Post(
+    channel = Channel(
         transport=transport,
         call=Call(run=run.run_id, study=study.text.decode(), nodes=run.nodes, silos=run.sites),
         policy=study.policy,
@@ -70,7 +70,7 @@ def _ended(
         quarantine=Quarantine(run.folder / "quarantine"),
         stopped=stopped,
     )
-    sites = Sites(post, Federation(pairs=pairs, silos=run.sites))
+    sites = Sites(channel, Cohort(pairs=pairs, silos=run.sites))
     history.add_event("resumed" if run.checkpoint.exists() else "started", reason=attempt)
     try:
         _learn(run, sites, history)
@@ -93,7 +93,7 @@ def _ended(
 def _learn(run: RunFolder, sites: Sites, history: History) -> None:
     started = time.monotonic()
 
-    def keep(stage: str, record: Record) -> None:
+    def keep(stage: str, record: RoundRecord) -> None:
         traffic = sites.traffic
         history.add_round(stage, record, seconds=traffic.seconds, bytes_down=traffic.down, bytes_up=traffic.up)
 
@@ -104,4 +104,4 @@ def _learn(run: RunFolder, sites: Sites, history: History) -> None:
     for record in learned.history:  # one may be missing after a crash between checkpoint and history
         if ("learn", record["round"]) not in known:
             history.add_round("learn", record, seconds=0.0, bytes_down=0, bytes_up=0)
-    write_results(run, study, learned, sites.federation.pairs, history, seconds=time.monotonic() - started)
+    write_results(run, study, learned, sites.cohort.pairs, history, seconds=time.monotonic() - started)

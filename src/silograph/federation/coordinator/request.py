@@ -17,7 +17,7 @@ from typing import Any, Generic, Literal, Protocol, TypeVar
 from silograph.errors import ProtocolError, SilographError
 from silograph.federation.coordinator.history import History
 from silograph.federation.coordinator.quarantine import Quarantine
-from silograph.federation.envelope import Letter, Opened, opened
+from silograph.federation.envelope import SignedMessage, VerifiedMessage, open_message
 from silograph.federation.identity import Signer, Trust
 from silograph.federation.refusals import PASSING, REASONS
 from silograph.federation.study_file import Policy
@@ -100,7 +100,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Post:
+class Channel:
     """What it takes to ask: how bytes travel, in whose name, whom to believe, how long to wait, where to note it."""
 
     transport: Transport
@@ -112,14 +112,14 @@ class Post:
     quarantine: Quarantine
     stopped: Callable[[], bool] = lambda: False
 
-    def letter(self, kind: str, body: bytes, **head: Any) -> Letter:
+    def message(self, kind: str, body: bytes, **head: Any) -> SignedMessage:
         """A question about the run, for any of its sites."""
-        return Letter({"kind": kind, "run": self.call.run, **head}, body, self.signer)
+        return SignedMessage({"kind": kind, "run": self.call.run, **head}, body, self.signer)
 
-    def hello(self) -> Letter:
+    def hello(self) -> SignedMessage:
         """The first question: what is going to be asked."""
         about = {"study": self.call.study, "nodes": self.call.nodes, "silos": self.call.silos}
-        return self.letter("hello", json.dumps(about).encode())
+        return self.message("hello", json.dumps(about).encode())
 
     def note(self, trouble: Trouble, stage: str | None = None) -> None:
         """Write a trouble down."""
@@ -140,13 +140,13 @@ class NotNeeded(Exception):  # noqa: N818 - no error
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Question(Generic[T]):
+class SiteRequest(Generic[T]):
     """One question to one site, asked again until it is answered or the policy ends it."""
 
-    post: Post
+    channel: Channel
     site: str
-    letter: Letter
-    checked: Callable[[str, Opened], T]  # the answer proper; raises ProtocolError for one that cannot be believed
+    message: SignedMessage
+    checked: Callable[[str, VerifiedMessage], T]  # the answer proper; raises ProtocolError for one not to be believed
     traffic: Traffic
     over: threading.Event  # set once the others' answers are of no use
     allowed: Sequence[str] = ()  # refusals that are answers too
@@ -164,11 +164,11 @@ class Question(Generic[T]):
         """The answer, once there is one that can be believed."""
         wait, growth = (HELLO_WAIT, HELLO_GROWTH) if self.greeting else (FIRST_WAIT, 2.0)
         while True:
-            if self.over.is_set() or self.post.stopped():
+            if self.over.is_set() or self.channel.stopped():
                 raise NotNeeded
-            data, digest = self.letter.to(self.site)
+            data, digest = self.message.to(self.site)
             self.traffic.count(down=len(data))
-            reply = self.post.transport.ask(self.site, data, wait)
+            reply = self.channel.transport.ask(self.site, data, wait)
             if isinstance(reply, Silence):
                 self._silent(reply)
                 if reply is Silence.LATE:  # to be out of reach is told at once, and often: no reason to wait for longer
@@ -180,7 +180,9 @@ class Question(Generic[T]):
                 found = self._believed(reply, digest)
                 if not self._refusal(found):
                     answer = self.checked(self.site, found)
-                    self.post.history.see_site(self.site, state="answered", version=str(found.head.get("version"))[:40])
+                    self.channel.history.see_site(
+                        self.site, state="answered", version=str(found.head.get("version"))[:40]
+                    )
                     return answer
             except ProtocolError as error:
                 self._reject(reply, error)
@@ -200,7 +202,7 @@ class Question(Generic[T]):
 
     def _check_patience(self, what: str = "has not answered") -> None:
         """After the study's timeout the policy applies; one that waits says so once, and waits on."""
-        policy = self.post.policy
+        policy = self.channel.policy
         limit = max(policy.timeout, COMING_UP) if self.greeting else policy.timeout  # coming up is not missing
         if time.monotonic() - self.since <= limit:
             return
@@ -209,22 +211,22 @@ class Question(Generic[T]):
             raise TroubleFound(self.site, "missing", reason)
         if not self.told:
             self.told = True
-            self.post.note(Trouble(self.site, "missing", reason + "; waiting for it, as the study says"))
+            self.channel.note(Trouble(self.site, "missing", reason + "; waiting for it, as the study says"))
 
-    def _believed(self, data: bytes, digest: str) -> Opened:
+    def _believed(self, data: bytes, digest: str) -> VerifiedMessage:
         """The reply, once it is this site's, to this question."""
-        reply = opened(data, self.post.trust)
+        reply = open_message(data, self.channel.trust)
         if reply.sender != self.site:
             raise ProtocolError(f"message: was signed by {reply.sender!r}, but {self.site!r} was asked.")
         if reply.head.get("re") != digest:
             raise ProtocolError("message: replies to another question: an old one, or one of another run.")
-        if reply.head.get("run") != self.post.call.run:
+        if reply.head.get("run") != self.channel.call.run:
             raise ProtocolError("message: belongs to another run.")
         if reply.head.get("kind") not in ("answer", "refusal"):
             raise ProtocolError("message: is neither an answer nor a refusal.")
         return reply
 
-    def _refusal(self, reply: Opened) -> bool:
+    def _refusal(self, reply: VerifiedMessage) -> bool:
         """Whether to ask again; raises when that would not help."""
         if reply.head["kind"] == "answer":
             return False
@@ -233,7 +235,7 @@ class Question(Generic[T]):
             return False
         if not isinstance(code, str) or code not in REASONS:
             raise ProtocolError("message: refuses for a reason that silograph does not have.")
-        self.post.history.see_site(self.site, state=code, note=REASONS[code])
+        self.channel.history.see_site(self.site, state=code, note=REASONS[code])
         if code not in self.passing:
             raise TroubleFound(self.site, "refused", REASONS[code])
         self._check_patience("has not approved the study" if code == "unapproved" else "has not answered")
@@ -248,10 +250,10 @@ class Question(Generic[T]):
 
     def _greet(self) -> None:
         self.greeted = True
-        Question(
-            post=self.post,
+        SiteRequest(
+            channel=self.channel,
             site=self.site,
-            letter=self.post.hello(),
+            message=self.channel.hello(),
             checked=lambda site, reply: None,
             traffic=self.traffic,
             over=self.over,
@@ -261,8 +263,8 @@ class Question(Generic[T]):
     def _reject(self, data: bytes, error: ProtocolError) -> None:
         """Keep a bad reply aside with the reason; a site that sends nothing else cannot take part."""
         reason = str(error)[:LONGEST_REASON]
-        file = self.post.quarantine.keep(self.site, data)
-        self.post.history.add_event("rejected", site=self.site, reason=reason, file=file)
+        file = self.channel.quarantine.keep(self.site, data)
+        self.channel.history.add_event("rejected", site=self.site, reason=reason, file=file)
         self.rejected += 1
         if self.rejected >= MOST_REJECTED:
             raise TroubleFound(self.site, "rejected", f"sent {self.rejected} answers that were not believed: {reason}")

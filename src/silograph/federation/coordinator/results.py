@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from silograph._util.files import writing_folder
-from silograph.engine.study import Study
+from silograph.engine.study import StudyResult
 from silograph.federation.coordinator.history import History
 from silograph.federation.coordinator.run_folder import RESULTS, RunFolder
 from silograph.federation.study_file import StudyFile
@@ -20,7 +20,7 @@ FORMAT = 1
 
 
 def write_results(
-    run: RunFolder, study: StudyFile, learned: Study, pairs: Pairs, history: History, *, seconds: float
+    run: RunFolder, study: StudyFile, learned: StudyResult, pairs: Pairs, history: History, *, seconds: float
 ) -> None:
     """Write graphs, history and record, whole or not at all."""
     consensus = graph_on(pairs, learned.consensus, run.nodes)
@@ -33,7 +33,7 @@ def write_results(
 def _record(
     run: RunFolder,
     study: StudyFile,
-    learned: Study,
+    learned: StudyResult,
     consensus: Graph,
     graphs: dict[str, Graph],
     history: History,
@@ -64,7 +64,7 @@ def _record(
     }
 
 
-def _silo(site: str, learned: Study, graph: Graph | None, n_nodes: int) -> dict[str, Any]:
+def _silo(site: str, learned: StudyResult, graph: Graph | None, n_nodes: int) -> dict[str, Any]:
     told = learned.reported.get(site, {})
     edges = finite(told.get("edges")) if graph is None else graph.n_edges
     samples = finite(told.get("samples"))

@@ -17,16 +17,16 @@ from typing import TypeVar
 from silograph._util.types import Vector
 from silograph.errors import ProtocolError
 from silograph.federation.coordinator.request import (
+    Channel,
     NotNeeded,
-    Post,
-    Question,
+    SiteRequest,
     SitesTroubleError,
     StoppedError,
     Traffic,
     Trouble,
     TroubleFound,
 )
-from silograph.federation.envelope import Letter, Opened
+from silograph.federation.envelope import SignedMessage, VerifiedMessage
 from silograph.protocol.messages import (
     PAIRS_NONNEGATIVE,
     Field,
@@ -40,7 +40,7 @@ from silograph.protocol.messages import (
     encode_task,
     parts_of,
 )
-from silograph.protocol.method import Federation, Method
+from silograph.protocol.method import Cohort, Method
 from silograph.protocol.silo import Memory
 
 T = TypeVar("T")
@@ -49,22 +49,22 @@ T = TypeVar("T")
 class Sites:
     """Sites that are elsewhere."""
 
-    def __init__(self, post: Post, federation: Federation) -> None:
-        self.federation = federation
+    def __init__(self, channel: Channel, cohort: Cohort) -> None:
+        self.cohort = cohort
         self.traffic = Traffic()  # of the last exchange
-        self._post = post
+        self._channel = channel
         self._scalars: Mapping[str, float] | None = None  # None: set-up goes on
-        self._pool = ThreadPoolExecutor(federation.n_silos)
+        self._pool = ThreadPoolExecutor(cohort.n_silos)
 
     def greet(self) -> None:
         """Tell every site what is going to be asked, and wait until each is ready."""
-        self._ask_all(self._post.hello(), lambda site, reply: None, greeting=True)
+        self._ask_all(self._channel.hello(), lambda site, reply: None, greeting=True)
 
     def exchange(self, method: Method, task: Task) -> Total:
         """Ask every site, check every answer, add up."""
         header = task.header
         fields = method.steps[header.step].up
-        letter = self._post.letter(
+        message = self._channel.message(
             "round",
             encode_task(task),
             stage=self._stage,
@@ -72,7 +72,7 @@ class Sites:
             round=header.round,
             scalars=dict(self._scalars or {}),
         )
-        return add_up(self._ask_all(letter, lambda site, reply: self._update(site, reply, header, fields, task.parts)))
+        return add_up(self._ask_all(message, lambda site, reply: self._update(site, reply, header, fields, task.parts)))
 
     def prepare(self, scalars: Mapping[str, float]) -> None:
         """From now on, questions carry what set-up found."""
@@ -80,18 +80,18 @@ class Sites:
 
     def finish(self, consensus: Vector) -> Mapping[str, Vector]:
         """Tell the sites the consensus; receive the graphs of those that give theirs away."""
-        header = Header(run=self._post.call.run, method="finish", step="finish", round=1)
-        letter = self._post.letter("finish", encode_task(Task(header=header, parts={"consensus": consensus})))
+        header = Header(run=self._channel.call.run, method="finish", step="finish", round=1)
+        message = self._channel.message("finish", encode_task(Task(header=header, parts={"consensus": consensus})))
 
-        def graph(site: str, reply: Opened) -> Vector | None:
+        def graph(site: str, reply: VerifiedMessage) -> Vector | None:
             if reply.head.get("code") == "kept":
                 return None
             w = parts_of(self._update(site, reply, header, {"graph": PAIRS_NONNEGATIVE}))["graph"]
             assert not isinstance(w, float)
             return w
 
-        graphs = self._ask_all(letter, graph, allowed=("kept",))
-        return {site: w for site, w in zip(self.federation.silos, graphs, strict=True) if w is not None}
+        graphs = self._ask_all(message, graph, allowed=("kept",))
+        return {site: w for site, w in zip(self.cohort.silos, graphs, strict=True) if w is not None}
 
     @property
     def memory(self) -> Memory:
@@ -111,8 +111,8 @@ class Sites:
 
     def _ask_all(
         self,
-        letter: Letter,
-        checked: Callable[[str, Opened], T],
+        message: SignedMessage,
+        checked: Callable[[str, VerifiedMessage], T],
         *,
         allowed: Sequence[str] = (),
         greeting: bool = False,
@@ -122,10 +122,10 @@ class Sites:
         self.traffic, over = Traffic(), threading.Event()
 
         def one(site: str) -> T | Trouble | NotNeeded:
-            question = Question(
-                post=self._post,
+            question = SiteRequest(
+                channel=self._channel,
                 site=site,
-                letter=letter,
+                message=message,
                 checked=checked,
                 traffic=self.traffic,
                 over=over,
@@ -141,11 +141,11 @@ class Sites:
             except NotNeeded as cut_short:
                 return cut_short
 
-        answers = list(self._pool.map(one, self.federation.silos))
+        answers = list(self._pool.map(one, self.cohort.silos))
         self.traffic.seconds = time.monotonic() - started
         troubles = [answer for answer in answers if isinstance(answer, Trouble)]
         for trouble in troubles:
-            self._post.note(trouble, self._stage)
+            self._channel.note(trouble, self._stage)
         if troubles:
             raise SitesTroubleError(troubles)
         if any(isinstance(answer, NotNeeded) for answer in answers):
@@ -155,13 +155,13 @@ class Sites:
     def _update(
         self,
         site: str,
-        reply: Opened,
+        reply: VerifiedMessage,
         header: Header,
         fields: Mapping[str, Field],
         asked: Mapping[str, Vector | float] = MappingProxyType({}),
     ) -> Update:
-        update = decode_update(reply.body, n_pairs=self.federation.pairs.size)
+        update = decode_update(reply.body, n_pairs=self.cohort.pairs.size)
         if update.silo != site:
             raise ProtocolError(f"message: speaks for {update.silo[:40]!r}, but {site!r} was asked.")
-        check_update(update, header, fields, n_pairs=self.federation.pairs.size, asked=asked)
+        check_update(update, header, fields, n_pairs=self.cohort.pairs.size, asked=asked)
         return update

@@ -13,7 +13,7 @@ from typing import Any
 from silograph._util.files import write_text
 from silograph.errors import ProtocolError
 from silograph.federation.coordinator.request import Silence, Transport
-from silograph.federation.envelope import Letter, opened
+from silograph.federation.envelope import SignedMessage, open_message
 from silograph.federation.identity import Signer, Trust
 
 STATUS = "status.json"
@@ -25,9 +25,9 @@ def survey(
     folder: Path, transport: Transport, sites: Sequence[str], *, attempt: str, signer: Signer, trust: Trust
 ) -> None:
     """Write what the sites say, and when, into the federation's folder."""
-    letter = Letter({"kind": "status", "nonce": secrets.token_hex(8)}, b"", signer)  # no earlier reply will fit
+    message = SignedMessage({"kind": "status", "nonce": secrets.token_hex(8)}, b"", signer)  # no earlier reply will fit
     with ThreadPoolExecutor(max(len(sites), 1)) as pool:
-        told = list(pool.map(lambda site: _status(transport, letter, site, trust), sites))
+        told = list(pool.map(lambda site: _status(transport, message, site, trust), sites))
     before = read_status(folder)
     now = {site: one for site, one in zip(sites, told, strict=True) if one is not None}
     text = json.dumps({"attempt": attempt, "sites": before["sites"] | now}, indent=2)
@@ -42,16 +42,16 @@ def read_status(folder: Path) -> dict[str, Any]:
     return dict(json.loads(path.read_text(encoding="utf-8")))
 
 
-def _status(transport: Transport, letter: Letter, site: str, trust: Trust) -> dict[str, Any] | None:
+def _status(transport: Transport, message: SignedMessage, site: str, trust: Trust) -> dict[str, Any] | None:
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
-        data, digest = letter.to(site)
+        data, digest = message.to(site)
         reply = transport.ask(site, data, 5.0)
         if isinstance(reply, Silence):
             time.sleep(0.2)
             continue
         try:
-            found = opened(reply, trust)
+            found = open_message(reply, trust)
             said = json.loads(found.body)
             if found.sender != site or found.head.get("re") != digest or said["data"] not in DATA_STATES:
                 return None

@@ -10,7 +10,7 @@ from nvflare.apis.impl.controller import Controller
 from nvflare.apis.shareable import Shareable
 from nvflare.apis.signal import Signal
 
-from silograph.federation.coordinator.attempt import conduct
+from silograph.federation.coordinator.attempt import run_attempt
 from silograph.federation.coordinator.run_folder import RUNS, open_run
 from silograph.federation.coordinator.survey import survey
 from silograph.federation.identity import read_signer, read_trust
@@ -44,7 +44,9 @@ class StudyController(Controller):  # type: ignore[misc]
             if Path(name).name != name:
                 raise ValueError("a run's name is no path")
             run = open_run(self._folder / RUNS / name)
-            outcome = conduct(run, transport, attempt=attempt, stopped=lambda: bool(abort_signal.triggered), **identity)
+            outcome = run_attempt(
+                run, transport, attempt=attempt, stopped=lambda: bool(abort_signal.triggered), **identity
+            )
             self.log_info(fl_ctx, f"run {name}: {outcome.ended} {outcome.message}")
         if not self._runs:
             survey(self._folder, transport, self._sites, attempt=attempt, **identity)

@@ -19,7 +19,7 @@ from nvflare.apis.signal import Signal
 from silograph.federation.identity import read_signer, read_trust
 from silograph.federation.nvflare.folders import own_folder
 from silograph.federation.nvflare.transport import DATA, TOPIC
-from silograph.federation.site.service import Desk
+from silograph.federation.site.service import SiteService
 
 
 class SiteExecutor(Executor):  # type: ignore[misc]
@@ -27,7 +27,7 @@ class SiteExecutor(Executor):  # type: ignore[misc]
 
     def __init__(self) -> None:
         super().__init__()
-        self._desk: Desk | None = None
+        self._desk: SiteService | None = None
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
         """Open the desk when the job starts, close it when it ends."""
@@ -52,8 +52,8 @@ class SiteExecutor(Executor):  # type: ignore[misc]
         return reply
 
 
-def open_desk(folder: Path) -> Desk:
+def open_desk(folder: Path) -> SiteService:
     """The desk of the site in a folder, with the identity of its kit."""
     startup = folder / "kit" / "startup"
     signer = read_signer(startup / "client.crt", startup / "client.key")
-    return Desk(folder, signer=signer, trust=read_trust(startup / "rootCA.pem"))
+    return SiteService(folder, signer=signer, trust=read_trust(startup / "rootCA.pem"))

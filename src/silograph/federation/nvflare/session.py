@@ -36,7 +36,7 @@ QUEUED = ("", "SUBMITTED", "APPROVED")
 logging.getLogger("nvflare").addHandler(logging.NullHandler())  # a lost session is told by those who lose it
 
 
-class Lead:
+class ServerSession:
     """A session at the federation's server, opened anew when it is lost."""
 
     def __init__(self, folder: Path) -> None:
@@ -46,7 +46,7 @@ class Lead:
         self._server = ""  # when the server started
         self._servers: dict[str, str] = {}  # job → when the server that it was submitted to had started
 
-    def __enter__(self) -> Lead:
+    def __enter__(self) -> ServerSession:
         return self
 
     def __exit__(

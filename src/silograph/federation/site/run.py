@@ -19,7 +19,7 @@ from silograph.federation.site.state import Answered, RunMemory, forget_old
 from silograph.federation.study_file import StudyFile
 from silograph.graph.graph import graph_on
 from silograph.methods.registry import setup_of, silo_method
-from silograph.protocol.exchange import answered
+from silograph.protocol.exchange import answer_task
 from silograph.protocol.messages import Header, Task, Update, update_of
 from silograph.protocol.method import Method
 from silograph.protocol.silo import Silo
@@ -30,7 +30,7 @@ STATE, RESULTS = "state", "results"
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Visit:
+class SiteRun:
     """A run that this process of the site takes part in."""
 
     run: str
@@ -74,7 +74,7 @@ class Visit:
         method = self._method(stage, scalars)
         began = time.perf_counter()
         try:
-            update = answered(method, self.silo, task, report=report)
+            update = answer_task(method, self.silo, task, report=report)
         except ProtocolError as error:
             raise Refused("out-of-turn", str(error)) from error
         self.seconds = time.perf_counter() - began
@@ -102,9 +102,9 @@ class Visit:
         return update_of(task.header, self.silo.name, {"graph": w})
 
 
-def open_visit(
+def open_site_run(
     folder: Path, settings: SiteSettings, run: str, study: StudyFile, nodes: Sequence[str], silos: Sequence[str]
-) -> Visit:
+) -> SiteRun:
     """Read the site's data for a run, and what the site keeps of it."""
     silo, known = load(folder, settings, study, nodes)
     about: dict[str, Any] = {
@@ -121,7 +121,7 @@ def open_visit(
     except BaseException:
         kept.close()
         raise
-    return Visit(
+    return SiteRun(
         run=run,
         study=study,
         nodes=tuple(nodes),

@@ -21,13 +21,13 @@ from pathlib import Path
 from typing import Any
 
 from silograph.errors import OutputError, ProtocolError, SilographError
-from silograph.federation.envelope import Letter, Opened, opened
+from silograph.federation.envelope import SignedMessage, VerifiedMessage, open_message
 from silograph.federation.identity import Signer, Trust
 from silograph.federation.refusals import Refused
 from silograph.federation.site.approvals import Approvals
 from silograph.federation.site.audit import AuditLog
 from silograph.federation.site.data import check_nodes, open_table
-from silograph.federation.site.run import LEARN, RESULTS, SETUP, Visit, open_visit
+from silograph.federation.site.run import LEARN, RESULTS, SETUP, SiteRun, open_site_run
 from silograph.federation.site.settings import SiteSettings, read_site
 from silograph.federation.study_file import StudyFile, parse_study
 from silograph.methods.registry import PAPER_ROUNDS
@@ -48,7 +48,7 @@ class Reply:
     log: Mapping[str, str | int | float | bool | None]
 
 
-class Desk:
+class SiteService:
     """The desk of one site. Questions are answered one after the other."""
 
     def __init__(self, folder: Path, *, signer: Signer, trust: Trust) -> None:
@@ -57,7 +57,7 @@ class Desk:
         self.log = AuditLog(folder / "audit.jsonl")
         self._approvals = Approvals(folder)
         self._signer, self._trust = signer, trust
-        self._visits: dict[str, Visit] = {}
+        self._site_runs: dict[str, SiteRun] = {}
         self._lock = threading.Lock()
 
     def reply(self, data: bytes) -> bytes:
@@ -84,24 +84,24 @@ class Desk:
     def close(self) -> None:
         """Let other processes of this site have the runs."""
         with self._lock:
-            for visit in self._visits.values():
-                visit.kept.close()
-            self._visits.clear()
+            for site_run in self._site_runs.values():
+                site_run.kept.close()
+            self._site_runs.clear()
 
     # --- who asks, and what ---------------------------------------------------------------------------------------
 
-    def _asked(self, data: bytes) -> Opened:
-        asked = opened(data, self._trust)
+    def _asked(self, data: bytes) -> VerifiedMessage:
+        asked = open_message(data, self._trust)
         if asked.sender != self.settings.server:
             raise Refused("not-coordinator", f"asked by {asked.sender!r}, not by {self.settings.server!r}")
         if asked.text("to") != self.settings.name:
             raise Refused("not-coordinator", f"a question for {asked.text('to')!r} was brought here")
         return asked
 
-    def _about(self, asked: Opened, size: int) -> dict[str, str | int | float | bool | None]:
+    def _about(self, asked: VerifiedMessage, size: int) -> dict[str, str | int | float | bool | None]:
         return {"from": asked.sender, **_plain(asked.head, "kind", "run", "stage", "step", "round"), "bytes": size}
 
-    def _answer(self, asked: Opened, about: Mapping[str, Any]) -> Reply:
+    def _answer(self, asked: VerifiedMessage, about: Mapping[str, Any]) -> Reply:
         kinds = {"hello": self._hello, "round": self._round, "finish": self._finish, "status": self._status}
         run = asked.head.get("run")
         try:
@@ -119,46 +119,46 @@ class Desk:
             self._keep_trace()
             return self._refusal("internal", "the trace is in errors.log", about)
 
-    def _hello(self, asked: Opened) -> Reply:
+    def _hello(self, asked: VerifiedMessage) -> Reply:
         run, (study, nodes, silos) = self._run_of(asked), _study_of(asked)
         self._check_study(study, asked.sender)
-        visit = self._visits.get(run)
-        if visit is None:
-            visit = open_visit(self.folder, self.settings, run, study, nodes, silos)
-            self._visits[run] = visit
-        elif (visit.study.sha256, visit.nodes, visit.silos) != (study.sha256, nodes, silos):
+        site_run = self._site_runs.get(run)
+        if site_run is None:
+            site_run = open_site_run(self.folder, self.settings, run, study, nodes, silos)
+            self._site_runs[run] = site_run
+        elif (site_run.study.sha256, site_run.nodes, site_run.silos) != (study.sha256, nodes, silos):
             raise Refused("conflict", f"run {run}: began with another study, other silos or other nodes")
-        visit.check_data()
+        site_run.check_data()
         return Reply(log={"study": study.sha256, "left": "that it is ready"})
 
-    def _round(self, asked: Opened) -> Reply:
-        visit = self._visit(asked)
+    def _round(self, asked: VerifiedMessage) -> Reply:
+        site_run = self._site_run(asked)
         stage, scalars = asked.text("stage"), _scalars(asked)
         if stage not in (SETUP, LEARN):
             raise Refused("malformed", f"stage {stage!r}")
-        task = decode_task(asked.body, n_pairs=visit.silo.pairs.size)
-        told = (visit.run, asked.head.get("step"), asked.head.get("round"))  # the log has it from the head
+        task = decode_task(asked.body, n_pairs=site_run.silo.pairs.size)
+        told = (site_run.run, asked.head.get("step"), asked.head.get("round"))  # the log has it from the head
         if (task.header.run, task.header.step, task.header.round) != told:
             raise Refused("malformed", "a task of another run or round than the envelope tells")
         question = hashlib.sha256(json.dumps([stage, sorted(scalars.items()), asked.body_digest]).encode()).hexdigest()
-        self._check_study(visit.study, asked.sender, begun=True)
-        visit.check_data()
-        update, seconds = visit.repeated(stage, scalars, task.header, question), 0.0
+        self._check_study(site_run.study, asked.sender, begun=True)
+        site_run.check_data()
+        update, seconds = site_run.repeated(stage, scalars, task.header, question), 0.0
         if update is None:
-            self._count_round(visit.study)
-            update = visit.answer(stage, scalars, task, question, report=self._may_report(visit.study))
-            seconds = visit.seconds
+            self._count_round(site_run.study)
+            update = site_run.answer(stage, scalars, task, question, report=self._may_report(site_run.study))
+            seconds = site_run.seconds
         return Reply(body=encode_update(update), log={"left": _contents(update), "seconds": round(seconds, 4)})
 
-    def _finish(self, asked: Opened) -> Reply:
-        visit = self._visit(asked)
-        self._check_study(visit.study, asked.sender, begun=True)
-        update = visit.finish(decode_task(asked.body, n_pairs=visit.silo.pairs.size), self.folder / RESULTS)
-        if not (visit.study.share_graphs and self.settings.share_graph):
+    def _finish(self, asked: VerifiedMessage) -> Reply:
+        site_run = self._site_run(asked)
+        self._check_study(site_run.study, asked.sender, begun=True)
+        update = site_run.finish(decode_task(asked.body, n_pairs=site_run.silo.pairs.size), self.folder / RESULTS)
+        if not (site_run.study.share_graphs and self.settings.share_graph):
             raise Refused("kept", "the graph stays here, in results/")
         return Reply(body=encode_update(update), log={"left": _contents(update)})
 
-    def _status(self, asked: Opened) -> Reply:
+    def _status(self, asked: VerifiedMessage) -> Reply:
         body = json.dumps({"version": VERSION, "data": self._readiness()}).encode()
         return Reply(body=body, log={"left": body.decode()})
 
@@ -199,23 +199,23 @@ class Desk:
 
     # --- runs -----------------------------------------------------------------------------------------------------
 
-    def _run_of(self, asked: Opened) -> str:
+    def _run_of(self, asked: VerifiedMessage) -> str:
         run = asked.text("run")
         if not RUN.fullmatch(run):
             raise Refused("malformed", "the name of a run is not one of silograph's")
         return run
 
-    def _visit(self, asked: Opened) -> Visit:
-        visit = self._visits.get(self._run_of(asked))
-        if visit is None:
+    def _site_run(self, asked: VerifiedMessage) -> SiteRun:
+        site_run = self._site_runs.get(self._run_of(asked))
+        if site_run is None:
             raise Refused("unknown-run")
-        return visit
+        return site_run
 
     def _forget(self, run: object) -> None:
         """After a refusal or a failure, read everything anew: memory may have changed in part."""
-        visit = self._visits.pop(run, None) if isinstance(run, str) else None
-        if visit is not None:
-            visit.kept.close()
+        site_run = self._site_runs.pop(run, None) if isinstance(run, str) else None
+        if site_run is not None:
+            site_run.kept.close()
 
     # --- what leaves, and what is written down --------------------------------------------------------------------
 
@@ -223,20 +223,20 @@ class Desk:
         return Reply(code=code, log={**about, "code": code, "detail": detail})
 
     def _sealed(self, question: str, head: Mapping[str, Any], reply: Reply) -> bytes:
-        data = self._letter(question, head, reply)
+        data = self._signed(question, head, reply)
         what = {"what": "refused" if reply.code else "answered", **_plain(head, "run", "round")}
         try:
             self._note({**what, **reply.log, "bytes_sent": len(data)}, durable=reply.code is None)
         except OutputError:  # what cannot be written down does not leave
-            return self._letter(question, head, Reply(code="internal", log={}))
+            return self._signed(question, head, Reply(code="internal", log={}))
         return data
 
-    def _letter(self, question: str, head: Mapping[str, Any], reply: Reply) -> bytes:
+    def _signed(self, question: str, head: Mapping[str, Any], reply: Reply) -> bytes:
         answer: dict[str, Any] = {"kind": "refusal" if reply.code else "answer", "re": question}
         answer |= {"run": head.get("run"), "version": VERSION}
         if reply.code:
             answer["code"] = reply.code
-        return Letter(answer, reply.body, self._signer).to(COORDINATOR)[0]
+        return SignedMessage(answer, reply.body, self._signer).to(COORDINATOR)[0]
 
     def _note(self, entry: Mapping[str, Any], *, durable: bool = False) -> None:
         self.log.append({name: value for name, value in entry.items() if value is not None}, durable=durable)
@@ -249,7 +249,7 @@ class Desk:
                 file.write(f"{datetime.now(UTC).isoformat()}\n{traceback.format_exc()}\n")
 
 
-def _study_of(asked: Opened) -> tuple[StudyFile, tuple[str, ...], tuple[str, ...]]:
+def _study_of(asked: VerifiedMessage) -> tuple[StudyFile, tuple[str, ...], tuple[str, ...]]:
     """The study, the nodes and the silos that a hello names."""
     try:
         about = json.loads(asked.body)
@@ -277,7 +277,7 @@ def _plain(head: Mapping[str, Any], *names: str) -> dict[str, str | int]:
     return {name: value for name, value in found.items() if isinstance(value, str) or fitting[name]}
 
 
-def _scalars(asked: Opened) -> dict[str, float]:
+def _scalars(asked: VerifiedMessage) -> dict[str, float]:
     scalars = asked.head.get("scalars", {})
     if not isinstance(scalars, dict) or not all(type(value) is float for value in scalars.values()):
         raise Refused("malformed", "the model's parameters must be numbers")

@@ -55,7 +55,7 @@ def _newton_then_interior(problem: LocalProblem, *, start: Vector | None, tol: f
     start = newton.default_start(problem)
     path = interior.solve(problem, start=start, tol=BEYOND * tol, max_iter=max_iter - PATIENCE)
     path = replace(path, converged=path.relative_gap <= tol)
-    polished = newton.solve(problem, start=path.y, tol=BEYOND * tol, max_iter=POLISH)
-    best = min(polished, path, direct, key=lambda solution: solution.relative_gap)
-    n_iter = direct.n_iter + path.n_iter + polished.n_iter
+    polish = newton.solve(problem, start=path.y, tol=BEYOND * tol, max_iter=POLISH)
+    best = min(polish, path, direct, key=lambda solution: solution.relative_gap)
+    n_iter = direct.n_iter + path.n_iter + polish.n_iter
     return replace(best, n_iter=n_iter, converged=best.relative_gap <= tol)

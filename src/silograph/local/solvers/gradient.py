@@ -61,10 +61,10 @@ def solve(
 
 def iterate(problem: LocalProblem, w: Vector, before: Vector, *, step: float, momentum: float) -> Vector:
     """One iteration, equations (2-0) to (2-2), as printed."""
-    return advanced(problem, w, before, n_steps=1, step=step, momentum=momentum)[0]
+    return gradient_steps(problem, w, before, n_steps=1, step=step, momentum=momentum)[0]
 
 
-def advanced(
+def gradient_steps(
     problem: LocalProblem,
     w: Vector,
     before: Vector,

@@ -20,10 +20,10 @@ import numpy as np
 from silograph._util.types import Vector
 from silograph._util.vectors import distance, dot
 from silograph.local.problem import LocalProblem
-from silograph.local.solvers.gradient import advanced
+from silograph.local.solvers.gradient import gradient_steps
 from silograph.methods.common.steps import FIRST_WEIGHT, is_sound, steps_of
 from silograph.protocol.messages import NUMBER, NUMBER_NONNEGATIVE, PAIRS_NONNEGATIVE, Step, Task, Total
-from silograph.protocol.method import Answer, Decision, Federation, of_graph
+from silograph.protocol.method import Answer, Cohort, Decision, of_graph
 from silograph.protocol.silo import Memory, Silo
 
 SETTLED = 1e-6  # relative change of the mean in one round at which it counts as converged
@@ -54,11 +54,11 @@ class Rounds:
         """The silo's own problem."""
         return silo.problem(alpha=self.alpha, beta=self.beta, zeta=self.zeta)
 
-    def advanced(
+    def gradient_steps(
         self, silo: Silo, problem: LocalProblem, w: Vector, before: Vector, anchor: Vector | None = None
     ) -> tuple[Vector, Vector]:
         """(w, w_before) after the silo's K steps, pulled towards the anchor if there is one."""
-        return advanced(
+        return gradient_steps(
             problem,
             w,
             before,
@@ -82,20 +82,20 @@ class Averaging:
     def local(self, silo: Silo, task: Task) -> Answer:
         return self.half(self.settings, silo, task)
 
-    def begin(self, federation: Federation) -> Decision:
+    def begin(self, cohort: Cohort) -> Decision:
         """The first task: w⁰ to all."""
-        mean = np.full(federation.pairs.size, self.settings.first_weight)
+        mean = np.full(cohort.pairs.size, self.settings.first_weight)
         state = {"mean": mean, "consensus": mean, "diverged": False, "gap": np.nan, "converged": False}
         return Decision(state=state, step="round", parts={"mean": mean})
 
-    def merge(self, federation: Federation, state: Memory, total: Total) -> Decision:
+    def merge(self, cohort: Cohort, state: Memory, total: Total) -> Decision:
         """The mean, T times; then the end."""
         if total.header.step == "close":
             state = state | {"objective": total.number("objective")}
             return Decision(state=state, step=None, record={"objective": state["objective"]})
         if total.number("diverged"):
             return Decision(state=state | {"diverged": True}, step="close", parts={"mean": state["mean"]})
-        mean = total.vector("w") / federation.n_silos
+        mean = total.vector("w") / cohort.n_silos
         moved = float(distance(mean, state["mean"]) / max(np.sqrt(dot(mean, mean)), 1e-300))
         state = state | {"mean": mean, "consensus": mean, "converged": bool(moved < SETTLED)}
         step = "round" if total.header.round < self.settings.rounds else "close"
@@ -111,7 +111,7 @@ def told(w: Vector, fallback: Vector) -> dict[str, Vector | float]:
 def closed(silo: Silo, w: Vector, mean: Vector, objective: float) -> Answer:
     """The silo's graph at the end."""
     parts = {"objective": objective, "edges": float(np.count_nonzero(w))}
-    return Answer(parts=parts, singly=of_graph(silo, w, mean))
+    return Answer(parts=parts, reported=of_graph(silo, w, mean))
 
 
 def closed_own(settings: Rounds, silo: Silo, mean: Vector) -> Answer:
@@ -130,7 +130,7 @@ def first_own(memory: Memory, mean: Vector) -> None:
 def go_on(settings: Rounds, silo: Silo, problem: LocalProblem, mean: Vector) -> Vector:
     """K more steps of the silo's own graph, pulled to the mean; one too long changes nothing but is returned."""
     memory = silo.memory
-    w, before = settings.advanced(silo, problem, memory["w"], memory["w_before"], mean)
+    w, before = settings.gradient_steps(silo, problem, memory["w"], memory["w_before"], mean)
     if is_sound(w):
         memory.update(w=w, w_before=before)
     return w

@@ -21,11 +21,11 @@ import numpy as np
 
 from silograph._util.types import Vector
 from silograph._util.vectors import distance, dot
-from silograph.local.prox import anchored, solved
+from silograph.local.prox import add_pull, solved
 from silograph.methods.common.bounds import missing_share, relative_gap
 from silograph.methods.common.mixing import coefficients
 from silograph.protocol.messages import NUMBER, NUMBER_NONNEGATIVE, PAIRS_NONNEGATIVE, Step, Task, Total
-from silograph.protocol.method import Answer, Decision, Federation, Parts, of_graph
+from silograph.protocol.method import Answer, Cohort, Decision, Parts, of_graph
 from silograph.protocol.silo import Memory, Silo
 
 HISTORY = 10
@@ -47,7 +47,7 @@ STEPS = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attracted:
+class QuadraticCoupling:
     """The optimum; `pooled` is the start."""
 
     steps: ClassVar[Mapping[str, Step]] = STEPS
@@ -66,7 +66,7 @@ class Attracted:
     def local(self, silo: Silo, task: Task) -> Answer:
         u = task.vector("u")
         problem = silo.problem(alpha=self.alpha, beta=self.beta, zeta=self.zeta)
-        solution = solved(anchored(problem, u, self.pull), silo.memory.get("y"))
+        solution = solved(add_pull(problem, u, self.pull), silo.memory.get("y"))
         w = solution.w
         silo.memory["y"] = solution.y
         parts: Parts = {
@@ -76,18 +76,18 @@ class Attracted:
             "square": distance(w, u) ** 2,
             "work": dot(w - u, w),
         }
-        return Answer(parts=parts, singly=of_graph(silo, w, u, weight=self.weight))
+        return Answer(parts=parts, reported=of_graph(silo, w, u, weight=self.weight))
 
-    def begin(self, federation: Federation) -> Decision:
+    def begin(self, cohort: Cohort) -> Decision:
         state = {"u": self.pooled, "points": [], "residuals": [], "diverged": False, "bound": -np.inf}
         return Decision(state=state, step="learn", parts={"u": self.pooled})
 
-    def merge(self, federation: Federation, state: Memory, total: Total) -> Decision:
+    def merge(self, cohort: Cohort, state: Memory, total: Total) -> Decision:
         n = total.n_silos
         following = np.maximum(total.vector("w") / n - self.lam / (n * self.pull), 0.0)
         objective, bound = self._objective(state["u"], following, total), self._bound(state["u"], following, total)
         bound = max(bound, state["bound"])
-        gap = relative_gap(objective, bound, alpha=self.alpha, n_nodes=federation.pairs.n_nodes, n_silos=n)
+        gap = relative_gap(objective, bound, alpha=self.alpha, n_nodes=cohort.pairs.n_nodes, n_silos=n)
         state = state | {"objective": objective, "gap": gap, "converged": bool(gap <= self.tol), "bound": bound}
         state["consensus"] = following
         record = {"objective": objective, "bound": bound, "gap": gap}

@@ -50,7 +50,7 @@ def sweep_algorithm1(
     beta: float,
     rhos: Vector,
     lams: Vector,
-    epsilon: float = 1e-8,
+    gamma_epsilon: float = 1e-8,
     equal: bool = False,
 ) -> Swept:
     """Algorithm 1 on silos' costs (silos, pairs), once for each ρ and λ; `equal` is its ablation."""
@@ -61,8 +61,8 @@ def sweep_algorithm1(
     for run in range(n_runs):
         _algorithm1(
             *pairs.index, pairs.n_nodes, costs, 4 * beta, iteration.alpha, iteration.zeta, iteration.step,
-            iteration.momentum, iteration.rounds, iteration.local_steps, float(rhos[run]), float(lams[run]), epsilon,
-            equal, graphs[run], consensus[run], gamma[run],
+            iteration.momentum, iteration.rounds, iteration.local_steps, float(rhos[run]), float(lams[run]),
+            gamma_epsilon, equal, graphs[run], consensus[run], gamma[run],
         )  # fmt: skip
     return Swept(graphs=graphs, consensus=consensus, gamma=gamma)
 
@@ -108,7 +108,7 @@ def _algorithm1(
     local_steps: int,
     rho: float,
     lam: float,
-    epsilon: float,
+    gamma_epsilon: float,
     equal: bool,
     graphs: Matrix,
     consensus: Vector,
@@ -122,7 +122,7 @@ def _algorithm1(
         for i in range(n_silos):
             w = graphs[i]
             if t > 0 and not equal:
-                gamma[i] = 1 / (np.sqrt(squared_distance(w, consensus)) + epsilon)
+                gamma[i] = 1 / (np.sqrt(squared_distance(w, consensus)) + gamma_epsilon)
             kept[0], kept[1] = w, before[i]
             advance(
                 all_pairs, rows, cols, costs[i], quadratic, alpha, zeta, n_nodes, consensus, rho * gamma[i], step,
@@ -139,7 +139,7 @@ def _algorithm1(
             consensus[e] = max(weighted[e] / total - lam / (rho * total), 0.0)
     if not equal:
         for i in range(n_silos):
-            gamma[i] = 1 / (np.sqrt(squared_distance(graphs[i], consensus)) + epsilon)
+            gamma[i] = 1 / (np.sqrt(squared_distance(graphs[i], consensus)) + gamma_epsilon)
 
 
 @kernel

@@ -17,12 +17,12 @@ TOL = 1e-10
 BEYOND = 2  # Newton steps
 
 
-def settled(problem: LocalProblem, start: Vector | None) -> Solution:
+def solve_to_rounding(problem: LocalProblem, start: Vector | None) -> Solution:
     """The solution with all digits settled."""
-    return polished(problem, exact.solve(problem, start=start, tol=TOL))
+    return polish(problem, exact.solve(problem, start=start, tol=TOL))
 
 
-def polished(problem: LocalProblem, solution: Solution) -> Solution:
+def polish(problem: LocalProblem, solution: Solution) -> Solution:
     """The solution, two Newton steps on, if it was one and they make it better."""
     if not solution.converged:
         return solution
