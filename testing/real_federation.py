@@ -23,7 +23,7 @@ from typing import Any, Literal
 
 import psutil
 
-from federation.consortium import NODES, SITES, write_table
+from testing.consortium import NODES, SITES, write_table
 
 NAME, SERVER = "test", "server"
 PATIENCE = 300.0  # seconds for anything that takes a few on an idle machine

@@ -30,11 +30,11 @@ import psutil
 
 from benchmarks.federation.disturbed import FAULTS, TIMEOUT, MissedError, RealFederation, Stage, gone_for_good
 from benchmarks.machine import facts
-from federation.conformance import assert_same_result, learned_here
-from federation.nvflare.federation import study_text, until
 from silograph.federation.coordinator.supervisor import ServerAwayError
 from silograph.federation.nvflare.session import ServerSession
 from silograph.federation.study_file import parse_study
+from testing.conformance import assert_same_result, learned_here
+from testing.real_federation import study_text, until
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 LEARN = 'method = "algorithm1"\nrounds = 60\nalpha = 0.5\nbeta = 0.25'

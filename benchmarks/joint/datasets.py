@@ -10,12 +10,12 @@ import numpy as np
 from benchmarks.joint.catalogue import SPARSITY, Case
 from benchmarks.joint.objective import JointProblem, lower_bound
 from benchmarks.joint.solvers import admm
-from silo_problems import pair_costs, silo_signals
 from silograph._util.types import Vector
-from silograph.engine.study import Study, learn_silos
+from silograph.engine.study import StudyResult, learn_silos
 from silograph.graph.pairs import Pairs
 from silograph.methods.settings import StudySettings
 from silograph.protocol.silo import Silo
+from testing.silo_problems import pair_costs, silo_signals
 
 SEED = 20241
 REFERENCE_TOL = 1e-10
@@ -23,7 +23,7 @@ REFERENCE_ROUNDS = 500
 NEVER_FUSED = 1e-2  # of ‖u‖: a distance for silos that have none, to give the squares a strength
 
 
-def build(case: Case) -> tuple[JointProblem, float, Study]:
+def build(case: Case) -> tuple[JointProblem, float, StudyResult]:
     """The problem of this case, a lower bound on its optimum, and the study that gave it; the same on every call."""
     rng = np.random.default_rng([SEED, case.n_silos, case.n_nodes])
     signals = silo_signals(rng, "different", case.n_silos, case.n_nodes, case.n_samples)
@@ -38,7 +38,7 @@ def build(case: Case) -> tuple[JointProblem, float, Study]:
     return problem, max(lower_bound(problem, forces), study.history[-1]["bound"]), study
 
 
-def with_squares(problem: JointProblem, study: Study) -> tuple[JointProblem, float]:
+def with_squares(problem: JointProblem, study: StudyResult) -> tuple[JointProblem, float]:
     """The neighbours' model with a pull as strong as the norm's at its optimum, and a lower bound."""
     apart = np.mean([np.linalg.norm(w - study.consensus) for w in study.graphs.values()])
     least = NEVER_FUSED * float(np.linalg.norm(study.consensus))

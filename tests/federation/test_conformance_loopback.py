@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from federation.conformance import ALGORITHM1, DITTO, EXACT, METHODS, assert_same_result, digests, learned_here
-from federation.consortium import NODES, SITES, Consortium, Loopback, write_table
 from silograph.data.readers import text
 from silograph.federation.coordinator.run_folder import RunFolder
 from silograph.federation.study_file import pairs_of
+from testing.conformance import ALGORITHM1, DITTO, EXACT, METHODS, assert_same_result, digests, learned_here
+from testing.consortium import NODES, SITES, Consortium, Loopback, write_table
 
 # How an engine brings a run to its end, and where the results are then
 ENGINES: dict[str, Callable[[Consortium, RunFolder], Path]] = {"loopback": Consortium.finished}

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from problems import costs
 from silograph.engine import study
 from silograph.engine.inprocess import InProcess
 from silograph.engine.loop import run
@@ -28,6 +27,7 @@ from silograph.protocol.messages import (
 )
 from silograph.protocol.method import Answer
 from silograph.protocol.silo import Silo
+from testing.problems import costs
 
 N_NODES, NAMES = 6, ("north", "south", "west")
 SETTINGS = {

@@ -6,7 +6,6 @@ import time
 
 import pytest
 
-from report.made_runs import study_run, table_run
 from silograph.cli.report import ReportRequest, formats_of
 from silograph.cli.report import run as run_command
 from silograph.errors import OutputError, ParameterError
@@ -16,6 +15,7 @@ from silograph.report.measures import overlaps
 from silograph.report.page import LIBRARIES, OURS, as_json, asset
 from silograph.report.reading import percent, reading, scientific
 from silograph.runs.reader import read_run
+from testing.made_runs import study_run, table_run
 
 EVIL = ["<script>alert(1)</script>", "</script><img src=x onerror=alert(1)>", "<!--", '"&quot;,', "a\u2028b", "='1+1"]
 

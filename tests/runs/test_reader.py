@@ -5,11 +5,11 @@ import math
 
 import pytest
 
-from report.made_runs import study_run, table_run
 from silograph.errors import GraphError, SignalError
 from silograph.graph.files import read_graph
 from silograph.report.coordinates import read_coordinates
 from silograph.runs.reader import read_run
+from testing.made_runs import study_run, table_run
 
 
 def test_a_run_over_silos_is_read_whole(tmp_path):

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from silo_problems import silo_signals
 from silograph.cli.several_tables import StudyRequest
 from silograph.data.costs import TableOptions
 from silograph.methods.settings import StudySettings
 from silograph.runs import folder as study_runs
 from silograph.runs.record import sha256_of
+from testing.silo_problems import silo_signals
 
 OPTIONS = ["--degree", "4", "--coupling", "0.9", "--tol", "1e-9", "--quiet"]
 

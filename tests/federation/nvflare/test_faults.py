@@ -11,11 +11,11 @@ import pytest
 
 pytest.importorskip("nvflare")
 
-from federation.conformance import assert_same_result, learned_here
-from federation.consortium import NODES, SITES
-from federation.nvflare.federation import KINDS, PATIENCE, RealFederation, study_text, until
 from silograph.federation.coordinator.history import History
 from silograph.federation.study_file import parse_study
+from testing.conformance import assert_same_result, learned_here
+from testing.consortium import NODES, SITES
+from testing.real_federation import KINDS, PATIENCE, RealFederation, study_text, until
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")]
 

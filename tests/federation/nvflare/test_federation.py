@@ -18,9 +18,6 @@ import pytest
 
 pytest.importorskip("nvflare")
 
-from federation.conformance import ALGORITHM1, DITTO, METHODS, assert_same_result, learned_here
-from federation.consortium import NODES, SITES, write_table
-from federation.nvflare.federation import PATIENCE, RealFederation, study_text, until
 from silograph.federation.coordinator.history import History
 from silograph.federation.coordinator.run_folder import RunFolder, new_run
 from silograph.federation.envelope import SignedMessage, open_message
@@ -28,6 +25,9 @@ from silograph.federation.identity import Trust, read_signer, read_trust
 from silograph.federation.nvflare.executor import open_desk
 from silograph.federation.site.audit import entries, verify
 from silograph.federation.study_file import parse_study, read_study
+from testing.conformance import ALGORITHM1, DITTO, METHODS, assert_same_result, learned_here
+from testing.consortium import NODES, SITES, write_table
+from testing.real_federation import PATIENCE, RealFederation, study_text, until
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 

@@ -19,8 +19,6 @@ import pytest
 
 pytest.importorskip("nvflare")
 
-from federation.conformance import METHODS, assert_same_result, learned_here
-from federation.consortium import NODES, SITES, Consortium, as_data
 from silograph.federation.coordinator.history import History
 from silograph.federation.coordinator.run_folder import RunFolder
 from silograph.federation.identity import Signer
@@ -29,6 +27,8 @@ from silograph.federation.nvflare.jobs import write_job
 from silograph.federation.nvflare.policy import SERVER_CLASSES, SITE_CLASSES
 from silograph.federation.site.audit import verify
 from silograph.federation.study_file import pairs_of
+from testing.conformance import METHODS, assert_same_result, learned_here
+from testing.consortium import NODES, SITES, Consortium, as_data
 
 PATIENCE = 600.0
 SIMULATE = """
