@@ -45,7 +45,7 @@ def with_squares(problem: JointProblem, study: StudyResult) -> tuple[JointProble
     squared = replace(problem, rho=problem.rho / max(float(apart), least), squares=True)
     run = admm.Run(squared, 1.0)
     run.advance(20_000)
-    answer = run.answer()
+    (answer,) = run.answers()
     return squared, lower_bound(squared, squared.rho * (answer.w - answer.u))
 
 

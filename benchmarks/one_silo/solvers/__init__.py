@@ -1,1 +1,1 @@
-"""One file per competitor; each offers `SOLVERS`, from the names in `benchmarks.catalogue` to what is timed."""
+"""One file per competitor; each has SOLVERS, from a column's name to how it is run."""
