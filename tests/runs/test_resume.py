@@ -54,7 +54,7 @@ def undisturbed(tables, tmp_path_factory) -> tuple[str, float, float]:
     return digest(run), time.perf_counter() - started, time.perf_counter() - begun
 
 
-def killed(command: list[str], after: float, begun: Path | None = None) -> bool:
+def killed(command: list[str], after: float | None, begun: Path | None = None) -> bool:
     """Whether the process was still running when it was killed, so long after this file is there; or it ended well."""
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     eventually(lambda: begun is None or begun.exists() or process.poll() is not None, every=0.005)
@@ -74,23 +74,21 @@ def check_kills(
     """Kill runs at random moments; `anywhere` also before a run has begun, which takes more runs."""
     expected, seconds, learning = undisturbed
     rng = np.random.default_rng(seed)
-    kills = resumed = 0
-    for attempt in range(5 * n_kills):
-        if kills >= n_kills and resumed >= 2:
-            break
+    kills = resumed = attempt = 0
+    while kills < n_kills or resumed < 2:
+        attempt += 1
         run = folder / f"run{attempt}"
         request = run / REQUEST
         command = silograph(*map(str, tables), *OPTIONS, "--out", str(run))
         after, begun = (seconds, None) if anywhere else (learning, request)
-        while killed(command, rng.uniform(0, after), begun):
+        while killed(command, rng.uniform(0, after) if kills < n_kills or resumed < 2 else None, begun):
             kills += 1
             resumed += request.is_file()
             if request.is_file() or (run / "run.json").is_file():  # else it was killed before it began
                 command, after, begun = silograph("--resume", str(run), "--quiet"), seconds, None
         assert digest(run) == expected
         assert not [path for path in run.iterdir() if path.name.startswith((".", "checkpoint"))]
-    assert kills >= n_kills
-    assert resumed >= 2
+        assert attempt < 5 * n_kills, "runs end before they are killed"
 
 
 def test_a_killed_run_resumes_to_the_identical_result(tables, undisturbed, tmp_path):
