@@ -20,7 +20,7 @@ from benchmarks.joint.solvers.square import from_square, to_square
 from benchmarks.machine import facts
 from silo_problems import instances
 from silograph.engine.study import Study, learn_silos
-from silograph.methods.settings import StudySettings
+from silograph.methods.common.settings import StudySettings
 from transcription import algorithm1
 
 SAME = [competitor for competitor in COMPETITORS if competitor.same_model]

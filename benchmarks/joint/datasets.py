@@ -14,7 +14,7 @@ from silo_problems import pair_costs, silo_signals
 from silograph._util.types import Vector
 from silograph.engine.study import Study, learn_silos
 from silograph.graph.pairs import Pairs
-from silograph.methods.settings import StudySettings
+from silograph.methods.common.settings import StudySettings
 from silograph.protocol.silo import Silo
 
 SEED = 20241

@@ -13,7 +13,7 @@ from benchmarks.joint.catalogue import ROUND_TOLERANCES
 from benchmarks.joint.datasets import silos_of
 from silo_problems import instances, pair_costs, silo_signals
 from silograph.engine.study import Study, learn_silos
-from silograph.methods.settings import StudySettings
+from silograph.methods.common.settings import StudySettings
 
 N_SAMPLES = 176
 NEARLY = 0.2  # of the typical distance from the consensus

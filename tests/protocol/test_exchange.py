@@ -14,7 +14,7 @@ from silograph.engine.study import learn_silos
 from silograph.errors import ProtocolError, SilosError
 from silograph.graph.pairs import Pairs
 from silograph.methods.independent import Independent
-from silograph.methods.settings import StudySettings
+from silograph.methods.common.settings import StudySettings
 from silograph.protocol.exchange import answer_task
 from silograph.protocol.messages import (
     Header,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from silograph.errors import OutputError, ParameterError
 from silograph.federation.site.settings import SiteSettings, read_site, write_site
-from silograph.methods.settings import MethodName
+from silograph.methods.common.settings import MethodName
 
 OSLO = SiteSettings(name="oslo", federation="brains", server="coordinator.example.org", data=Path("signals.csv"))
 LEAST = 'name = "oslo"\nfederation = "brains"\nserver = "coordinator.example.org"\ndata = "signals.csv"\n'
