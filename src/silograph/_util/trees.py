@@ -31,7 +31,8 @@ def from_tree(kind: Any, tree: Any) -> Any:
     if tree is None or (isinstance(kind, type) and is_dataclass(kind) and isinstance(tree, kind)):
         return tree
     if get_origin(kind) in (Union, UnionType):
-        (kind,) = (one for one in get_args(kind) if one is not NoneType)
+        kinds = [one for one in get_args(kind) if one is not NoneType]
+        kind = kinds[0] if len(kinds) == 1 else object  # of several, all are plain
     origin = get_origin(kind) or kind
     if isinstance(origin, type) and is_dataclass(origin):
         hints = _hints(origin)

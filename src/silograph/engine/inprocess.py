@@ -12,7 +12,7 @@ from silograph._util.types import Vector
 from silograph.errors import SilosError
 from silograph.graph.pairs import Pairs
 from silograph.protocol.exchange import answer_task
-from silograph.protocol.messages import Task, Total
+from silograph.protocol.messages import Task, Total, Update
 from silograph.protocol.method import Cohort, Method
 from silograph.protocol.silo import Silo, SiloState, restore_silo_state
 from silograph.protocol.sums import add_up
@@ -48,16 +48,12 @@ class InProcess:
     def exchange(self, method: Method, task: Task) -> Total:
         """Ask every silo, and add up."""
         each = map if self._pool is None else self._pool.map
-        answers = list(
-            each(
-                lambda silo: answer_task(
-                    method, silo, self._states[silo.name], task, report=self._report, checked=True
-                ),
-                self.silos,
-            )
-        )
+        answers = list(each(lambda silo: self._ask(method, silo, task), self.silos))
         self._states = {silo.name: state for silo, (_, state) in zip(self.silos, answers, strict=True)}
         return add_up([update for update, _ in answers])
+
+    def _ask(self, method: Method, silo: Silo, task: Task) -> tuple[Update, SiloState[Any]]:
+        return answer_task(method, silo, self._states[silo.name], task, report=self._report, checked=True)
 
     def prepare(self, scalars: Mapping[str, float]) -> None:
         """Nothing to do: silos here share the coordinator's method."""

@@ -74,7 +74,7 @@ def _range(values: Vector) -> tuple[float, float]:
 
 def check_update(update: Update, task: Task, fields: Mapping[str, Field], *, n_pairs: int) -> None:
     """Raise unless the update answers this task, with just what its step calls for."""
-    header, place = task.header, _place(update.silo, task.header)
+    header, round_of = task.header, f"{update.silo}, round {task.header.round}"
     if update.header != header:
         raise ProtocolError(f"{update.silo}: expected an answer to {header}, got one to {update.header}.")
     parts = parts_of(update)
@@ -82,10 +82,10 @@ def check_update(update: Update, task: Task, fields: Mapping[str, Field], *, n_p
     for name, expected in fields.items():
         due = None if expected.one_longer_than is None else np.size(task.parts[expected.one_longer_than]) + 1
         if due is not None and np.size(parts[name]) != due:
-            raise ProtocolError(f"{place}, {name}: expected {due} numbers, got {np.size(parts[name])}.")
+            raise ProtocolError(f"{round_of}, {name}: expected {due} numbers, got {np.size(parts[name])}.")
     unknown = update.reported.keys() - REPORTABLE
     if unknown:
-        raise ProtocolError(f"{place}: tells {sorted(unknown)} of itself, which no method does.")
+        raise ProtocolError(f"{round_of}: tells {sorted(unknown)} of itself, which no method does.")
     negative = [name for name, number in update.reported.items() if number < 0]  # NaN: not known; ∞: fused
     if negative:
-        raise ProtocolError(f"{place}: expected {negative} ≥ 0.")
+        raise ProtocolError(f"{round_of}: expected {negative} ≥ 0.")
