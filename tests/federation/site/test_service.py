@@ -781,7 +781,7 @@ def test_a_failure_stays_at_the_site_and_the_next_attempt_is_as_undisturbed(site
         raise FloatingPointError(f"{one.table}: 40 samples")
 
     genuine = site_run.answer_task
-    monkeypatch.setattr(site_run, "answered", failing)
+    monkeypatch.setattr(site_run, "answer_task", failing)
     assert one.code(recorded.letters[k]) == "internal"
     assert one.code(recorded.letters[k]) == "unknown-run"
     monkeypatch.undo()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import os
-import pwd
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -283,8 +283,15 @@ def _note_approval(home: Path, approvals: Approvals, sha: str, name: str) -> Non
 
 
 def _user() -> str:
-    """Who this process runs as; not what the environment says."""
-    return pwd.getpwuid(os.getuid()).pw_name
+    """Who this process runs as; what the environment says counts only where the system does not know users."""
+    try:
+        import pwd
+    except ImportError:
+        return getpass.getuser()
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:  # as in many containers
+        return f"user {os.getuid()}"
 
 
 def _revoke(home: Path, approvals: Approvals, study: str) -> None:

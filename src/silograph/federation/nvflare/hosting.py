@@ -10,7 +10,6 @@ miss their parent, and what still lives after that, the next start ends first.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import logging
 import logging.handlers
@@ -29,6 +28,7 @@ from typing import IO
 import psutil
 
 from silograph._util.files import make_folder
+from silograph._util.locks import lock
 from silograph.errors import SilosError
 from silograph.federation.nvflare.policy import place_storage
 from silograph.federation.nvflare.provisioning import ORG
@@ -226,10 +226,8 @@ def _only_host(hosted: Hosted) -> Iterator[_Claim]:
     """Hold the folder's lock, or raise when another process does."""
     path = hosted.folder / "host.pid"
     with path.open("a+", encoding="utf-8") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise SilosError(f"{hosted.name} is running already{_who(hosted.folder)}. Stop it first.") from error
+        if not lock(file, wait=0.0):
+            raise SilosError(f"{hosted.name} is running already{_who(hosted.folder)}. Stop it first.")
         yield _Claim(path, file)
         file.truncate(0)
 
@@ -238,13 +236,9 @@ def running(folder: Path) -> dict[str, int] | None:
     """The process ids `host` and `process` of what is hosted in `folder`; None when nothing is."""
     try:
         with (folder / "host.pid").open("r+", encoding="utf-8") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                return dict(json.loads(file.read() or "{}"))
+            return None if lock(file, wait=0.0) else dict(json.loads(file.read() or "{}"))
     except (OSError, ValueError):
         return None
-    return None
 
 
 def _who(folder: Path) -> str:

@@ -18,9 +18,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from silograph._util.files import write_bytes
 from silograph._util.locks import lock
 from silograph.errors import OutputError, ParameterError, ProtocolError
-from silograph.federation.site.audit import replace
 
 LARGEST_STUDY, MOST_PENDING, LONGEST_TEXT = 1_000_000, 50, 500
 SHA = re.compile(r"[0-9a-f]{64}")
@@ -98,8 +98,8 @@ class Approvals:
             for old in waiting[: max(0, len(waiting) - MOST_PENDING + 1)]:
                 self._forget(old.sha)
             told = json.dumps({"asked_by": asked_by[:LONGEST_TEXT], "when": _now()})
-            replace(path.with_suffix(".json"), told.encode(), durable=False)
-            replace(path, data, durable=False)  # last: with it, the study is there
+            write_bytes(path.with_suffix(".json"), told.encode(), under_lock=True)
+            write_bytes(path, data, under_lock=True)  # last: with it, the study is there
 
     def pending(self) -> list[Pending]:
         """The studies that wait for approval, oldest first."""
@@ -111,7 +111,7 @@ class Approvals:
         with self._changing():
             count = self.rounds_used(sha) + 1
             self._rounds.mkdir(exist_ok=True)
-            replace(self._rounds / sha, str(count).encode(), durable=False)
+            write_bytes(self._rounds / sha, str(count).encode(), under_lock=True)
         return count
 
     def rounds_used(self, sha: str) -> int:
@@ -176,7 +176,8 @@ class Approvals:
         return found
 
     def _write(self, approvals: dict[str, dict[str, str]]) -> None:
-        replace(self._file, json.dumps(approvals, indent=1).encode(), durable=True)  # a power cut undoes no revocation
+        data = json.dumps(approvals, indent=1).encode()
+        write_bytes(self._file, data, durable=True, under_lock=True)  # a power cut undoes no revocation
 
     def _forget(self, sha: str) -> None:
         for suffix in (".toml", ".json"):

@@ -24,6 +24,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any
 
+from silograph._util.files import write_bytes
 from silograph._util.locks import lock
 from silograph.errors import OutputError, ParameterError
 
@@ -85,7 +86,7 @@ class AuditLog:
             os.fsync(file.fileno())
         # Not before the entry: a head that is behind after a crash does no harm, one ahead would be a false alarm
         head = {"entries": link.sequence, "hash": link.hash}
-        replace(_head_of(self._path), json.dumps(head).encode(), durable=False)
+        write_bytes(_head_of(self._path), json.dumps(head).encode(), under_lock=True)
 
 
 def verify(path: Path) -> Verdict:
@@ -117,23 +118,6 @@ def entries(path: Path, *, last: int | None = None) -> Iterator[dict[str, Any]]:
             tail = os.pread(file.fileno(), window, size - window)
             shown = [entry for line in tail.split(b"\n") if (entry := _object(line)) is not None]
         yield from shown[max(0, len(shown) - last) :]
-
-
-def replace(path: Path, data: bytes, *, durable: bool) -> None:
-    """Write to the side and rename. Under a lock: the side file's name is fixed, so that a crash leaves one at most."""
-    beside = path.with_name(f"{path.name}.new")
-    with beside.open("wb") as file:
-        file.write(data)
-        file.flush()
-        if durable:
-            os.fsync(file.fileno())
-    beside.replace(path)
-    if durable:
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
 def _checked(entry: Mapping[str, Scalar]) -> Mapping[str, Scalar]:
