@@ -7,9 +7,9 @@ from pathlib import Path
 
 from silograph._util.files import write_text
 from silograph.errors import ParameterError
-from silograph.federation.names import read_nodes
+from silograph.federation.names import check_site_name, read_nodes
 from silograph.federation.nvflare.authority import new_kits
-from silograph.federation.study_file import check_site_name, template
+from silograph.federation.study_file import template
 
 NODES, STUDY = "nodes.txt", "study.toml"
 NO_NODES = "# Names of the nodes, one per line, in the order of the results. Every site's table must have just these.\n"
