@@ -19,25 +19,25 @@ class Lock:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._file: IO[bytes] | None = None
+        self._handle: int | None = None
 
     def take(self, *, wait: float = 0.0) -> bool:
         """Hold the lock; after `wait` seconds of trying in vain, say no."""
-        file = os.fdopen(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600), "r+b")
-        if lock(file, wait=wait):
-            self._file = file
+        handle = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+        if lock(handle, wait=wait):
+            self._handle = handle
             return True
-        file.close()
+        os.close(handle)
         return False
 
     def release(self) -> None:
         """Let go."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
 
 
-def lock(file: IO[Any], *, shared: bool = False, wait: float = math.inf) -> bool:
+def lock(file: IO[Any] | int, *, shared: bool = False, wait: float = math.inf) -> bool:
     """Hold a file until it is closed, or this process ends; after `wait` seconds of trying in vain, say no."""
     fcntl = _fcntl()
     kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
