@@ -22,7 +22,7 @@ from cryptography.x509.oid import NameOID
 
 from silograph.federation.coordinator.attempt import run_attempt
 from silograph.federation.coordinator.request import Silence
-from silograph.federation.coordinator.run_folder import Outcome, RunFolder, new_run, open_run
+from silograph.federation.coordinator.run import Outcome, CoordinatorRun, new_run, open_run
 from silograph.federation.envelope import FORMAT, HEAD, MAGIC, SignedMessage, open_message
 from silograph.federation.identity import Signer, Trust
 from silograph.federation.site.service import SiteService
@@ -175,7 +175,7 @@ class Consortium:
     def desks(self) -> dict[str, SiteService]:
         return {site: self.service(site) for site in self.sites}
 
-    def run(self, learn: str = 'method = "exact"\ndegree = 3', policy: str = "", **top: str) -> RunFolder:
+    def run(self, learn: str = 'method = "exact"\ndegree = 3', policy: str = "", **top: str) -> CoordinatorRun:
         text = 'name = "test"\nnodes = "nodes.txt"\n'
         text += "".join(f"{key} = {value}\n" for key, value in top.items())
         (self.folder / "study.toml").write_text(f"{text}[learn]\n{learn}\n[policy]\n{policy}\n")
@@ -183,10 +183,10 @@ class Consortium:
         study, nodes = read_study(self.folder / "study.toml")
         return new_run(self.folder / "runs", study, nodes, self.sites)
 
-    def run_attempt(self, run: RunFolder, transport: Loopback, attempt: str = "a") -> Outcome:
+    def run_attempt(self, run: CoordinatorRun, transport: Loopback, attempt: str = "a") -> Outcome:
         return run_attempt(run, transport, attempt=attempt, signer=self.server, trust=self.trust)
 
-    def finished(self, run: RunFolder, transport: Loopback | None = None) -> Path:
+    def finished(self, run: CoordinatorRun, transport: Loopback | None = None) -> Path:
         """The results of a run that must end well."""
         transport = transport or Loopback(self.desks())
         outcome = self.run_attempt(run, transport)

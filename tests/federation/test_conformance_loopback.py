@@ -12,19 +12,19 @@ import pytest
 from federation.conformance import ALGORITHM1, DITTO, EXACT, METHODS, assert_same_result, digests, learned_here
 from federation.consortium import NODES, SITES, Consortium, Loopback, write_table
 from silograph.data.readers import text
-from silograph.federation.coordinator.run_folder import RunFolder
+from silograph.federation.coordinator.run import CoordinatorRun
 from silograph.federation.study_file import pairs_of
 
 # How an engine brings a run to its end, and where the results are then
-ENGINES: dict[str, Callable[[Consortium, RunFolder], Path]] = {"loopback": Consortium.finished}
+ENGINES: dict[str, Callable[[Consortium, CoordinatorRun], Path]] = {"loopback": Consortium.finished}
 
 
 @pytest.fixture(params=ENGINES)
-def engine(request) -> Callable[[Consortium, RunFolder], Path]:
+def engine(request) -> Callable[[Consortium, CoordinatorRun], Path]:
     return ENGINES[request.param]
 
 
-def assert_conforms(consortium: Consortium, run: RunFolder, results: Path) -> None:
+def assert_conforms(consortium: Consortium, run: CoordinatorRun, results: Path) -> None:
     study, tables = run.study(), {site: consortium.table(site) for site in run.sites}
     learned = learned_here(study, run.nodes, tables)
     pairs = pairs_of(study, run.nodes)

@@ -26,7 +26,7 @@ from federation.consortium import (
 from silograph.engine.checkpoint import Checkpoint
 from silograph.federation.coordinator import results
 from silograph.federation.coordinator.history import History
-from silograph.federation.coordinator.run_folder import RunFolder, open_run
+from silograph.federation.coordinator.run import CoordinatorRun, open_run
 from silograph.federation.envelope import open_message
 from silograph.federation.site.audit import verify
 
@@ -82,7 +82,7 @@ class Cut:
         close(self.desks)
 
 
-def cut_short(consortium: Consortium, run: RunFolder, is_due: Callable[[str, dict, str], bool]) -> bool:
+def cut_short(consortium: Consortium, run: CoordinatorRun, is_due: Callable[[str, dict, str], bool]) -> bool:
     """Conduct the run with fresh desks until the moment is due; whether it was."""
     line = Cut(consortium, is_due)
     try:
@@ -117,7 +117,7 @@ def undisturbed(tmp_path_factory) -> Callable[..., dict[str, str]]:
     return results
 
 
-def assert_sound(consortium: Consortium, run: RunFolder, expected: dict[str, str]) -> None:
+def assert_sound(consortium: Consortium, run: CoordinatorRun, expected: dict[str, str]) -> None:
     assert digests(run.folder / "results") == expected
     for site in consortium.sites:
         assert verify(consortium.folder / site / "audit.jsonl").problem is None
@@ -231,7 +231,7 @@ def test_sites_that_start_anew_every_other_round_change_nothing(tmp_path, undist
 # --- real processes -----------------------------------------------------------------------------------------------
 
 
-def child(consortium: Consortium, run: RunFolder):
+def child(consortium: Consortium, run: CoordinatorRun):
     """A process that has begun to conduct the run."""
     here, there = processes().Pipe()
     signers = {SERVER: consortium.server} | consortium.signers
@@ -243,7 +243,7 @@ def child(consortium: Consortium, run: RunFolder):
     return process
 
 
-def kill_at_random(folder: Path, learn: str, *, kills: int, seed: int) -> tuple[Consortium, RunFolder, int]:
+def kill_at_random(folder: Path, learn: str, *, kills: int, seed: int) -> tuple[Consortium, CoordinatorRun, int]:
     """A run whose process is killed, again and again, and that this one brings to its end; how often it was killed."""
     rng, consortium = random.Random(seed), Consortium(folder)
     run, killed = consortium.run(learn), 0

@@ -7,7 +7,7 @@ import pytest
 from federation.consortium import Consortium, Loopback, close
 from silograph.federation.coordinator import request as question
 from silograph.federation.coordinator.request import ENDED, FIRST_WAIT, HELLO_WAIT, Silence
-from silograph.federation.coordinator.run_folder import Outcome
+from silograph.federation.coordinator.run import Outcome
 
 QUICK = 'method = "algorithm1"\nrounds = 2\nalpha = 0.5\nbeta = 0.25'
 

@@ -11,17 +11,17 @@ from silograph.errors import CheckpointError
 from silograph.federation.coordinator import supervisor as module
 from silograph.federation.coordinator.history import History
 from silograph.federation.coordinator.request import OUT_OF_REACH
-from silograph.federation.coordinator.run_folder import Outcome, RunFolder, open_run
+from silograph.federation.coordinator.run import Outcome, CoordinatorRun, open_run
 from silograph.federation.coordinator.supervisor import LeftError, ServerAwayError, Supervisor
 
 QUICK = 'method = "algorithm1"\nrounds = 2\nalpha = 0.5\nbeta = 0.25'
-Act = Callable[[RunFolder, str], None]
+Act = Callable[[CoordinatorRun, str], None]
 
 
 class Engine:
     """Does with each job what the next of `acts` does, calls every job `said`, and hears of sites at any time."""
 
-    def __init__(self, run: RunFolder, *acts: Act, said: str = "running") -> None:
+    def __init__(self, run: CoordinatorRun, *acts: Act, said: str = "running") -> None:
         self.folder, self.acts, self.said = run.folder, list(acts), said
         self.submitted: list[tuple[str, ...]] = []
         self.aborted: list[str] = []
@@ -58,7 +58,7 @@ def consortium(tmp_path) -> Consortium:
 
 
 def brings_it_to_its_end(consortium: Consortium) -> Act:
-    def act(run: RunFolder, job: str) -> None:
+    def act(run: CoordinatorRun, job: str) -> None:
         transport = Loopback({site: consortium.service(site) for site in run.sites})
         consortium.run_attempt(run, transport, attempt=job)
         close(transport.desks)
@@ -66,21 +66,21 @@ def brings_it_to_its_end(consortium: Consortium) -> Act:
     return act
 
 
-def is_killed(run: RunFolder, job: str) -> None:
+def is_killed(run: CoordinatorRun, job: str) -> None:
     """As a process that is killed in the midst of a run leaves the folder: begun, the lock free, and no word."""
     with History(run.history) as history:
         history.add_event("started", reason=job)
 
 
 def loses(site: str) -> Act:
-    def act(run: RunFolder, job: str) -> None:
+    def act(run: CoordinatorRun, job: str) -> None:
         trouble = {"site": site, "kind": "lost", "reason": OUT_OF_REACH}
         run.end(Outcome(attempt=job, ended="trouble", troubles=(trouble,)))
 
     return act
 
 
-def finish(run: RunFolder, engine: Engine, on_poll: Callable[[RunFolder], None] = lambda run: None) -> list[str]:
+def finish(run: CoordinatorRun, engine: Engine, on_poll: Callable[[CoordinatorRun], None] = lambda run: None) -> list[str]:
     told: list[str] = []
     done = Supervisor(run, engine, tell=told.append, on_poll=on_poll).finish()
     assert done.outcome().ended == "done"
@@ -110,7 +110,7 @@ def test_a_run_that_is_in_good_hands_is_watched_and_not_begun_a_second_time(cons
     lock, polls = Lock(run.folder / "lock"), []
     assert lock.take()
 
-    def end_it_later(run: RunFolder) -> None:
+    def end_it_later(run: CoordinatorRun) -> None:
         polls.append(run)
         if len(polls) == 5:
             run.end(Outcome(attempt="of an earlier supervisor", ended="done"))

@@ -25,7 +25,7 @@ from silograph.federation.coordinator import request as question
 from silograph.federation.coordinator.attempt import run_attempt
 from silograph.federation.coordinator.history import Event, History
 from silograph.federation.coordinator.request import Silence
-from silograph.federation.coordinator.run_folder import Outcome, RunFolder
+from silograph.federation.coordinator.run import Outcome, CoordinatorRun
 from silograph.federation.envelope import HEAD, VerifiedMessage, open_message
 from silograph.federation.refusals import REASONS
 from silograph.protocol.messages import CHECKSUM, Header, Update, decode_update, encode_update, parts_of, update_of
@@ -119,7 +119,7 @@ class Attacker:
 class Ended:
     """How a run under attack ended."""
 
-    run: RunFolder
+    run: CoordinatorRun
     outcome: Outcome
     attacker: Attacker
     consortium: Consortium

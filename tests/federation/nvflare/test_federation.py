@@ -22,7 +22,7 @@ from federation.conformance import ALGORITHM1, DITTO, METHODS, assert_same_resul
 from federation.consortium import NODES, SITES, write_table
 from federation.nvflare.federation import PATIENCE, RealFederation, study_text, until
 from silograph.federation.coordinator.history import History
-from silograph.federation.coordinator.run_folder import RunFolder, new_run
+from silograph.federation.coordinator.run import CoordinatorRun, new_run
 from silograph.federation.envelope import SignedMessage, open_message
 from silograph.federation.identity import Trust, read_signer, read_trust
 from silograph.federation.nvflare.executor import open_desk
@@ -85,7 +85,7 @@ def ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
 
 
 @pytest.fixture(scope="module")
-def conducted(fed: RealFederation) -> dict[str, RunFolder]:
+def conducted(fed: RealFederation) -> dict[str, CoordinatorRun]:
     """Every method, one run each, conducted by one job: a job costs more than a run."""
     from silograph.federation.nvflare.session import ServerSession
 

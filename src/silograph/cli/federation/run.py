@@ -17,7 +17,7 @@ from silograph.cli.folders import federation_folder
 from silograph.cli.progress import progress_bar
 from silograph.errors import CheckpointError, ParameterError, SilosError
 from silograph.federation.coordinator.history import History, Site
-from silograph.federation.coordinator.run_folder import HISTORY, RESULTS, RUNS, RunFolder, new_run, open_run
+from silograph.federation.coordinator.run import HISTORY, RESULTS, RUNS, CoordinatorRun, new_run, open_run
 from silograph.federation.coordinator.supervisor import Supervisor
 from silograph.federation.nvflare.authority import read_federation
 from silograph.federation.nvflare.session import ServerSession
@@ -45,7 +45,7 @@ class Going:
     """A run that is to be brought to its end."""
 
     federation: Path
-    run: RunFolder
+    run: CoordinatorRun
 
 
 def begun(request: RunRequest) -> Going:
@@ -132,7 +132,7 @@ class _Watch:
         """Say something above the progress, once in a row."""
         self.say(text)
 
-    def look(self, run: RunFolder) -> None:
+    def look(self, run: CoordinatorRun) -> None:
         """Read the history, and show how far the run is."""
         now = time.monotonic()
         if now - self.looked < EVERY:

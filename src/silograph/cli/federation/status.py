@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from silograph.federation.coordinator.history import History
-from silograph.federation.coordinator.run_folder import ABOUT, RUNS, open_run
+from silograph.federation.coordinator.run import ABOUT, RUNS, open_run
 from silograph.federation.coordinator.supervisor import FRESH, POLL, ServerAwayError
 from silograph.federation.coordinator.survey import read_status
 from silograph.federation.nvflare.authority import read_federation

@@ -14,7 +14,7 @@ from silograph.federation.coordinator.history import History
 from silograph.federation.coordinator.quarantine import Quarantine
 from silograph.federation.coordinator.request import Call, Channel, SitesTroubleError, StoppedError, Transport
 from silograph.federation.coordinator.results import write_results
-from silograph.federation.coordinator.run_folder import Outcome, RunFolder
+from silograph.federation.coordinator.run import Outcome, CoordinatorRun
 from silograph.federation.coordinator.sites import Sites
 from silograph.federation.identity import Signer, Trust
 from silograph.federation.study_file import pairs_of
@@ -24,7 +24,7 @@ PATIENCE = 30.0  # seconds for an earlier process of the same run to end
 
 
 def run_attempt(
-    run: RunFolder,
+    run: CoordinatorRun,
     transport: Transport,
     *,
     attempt: str,
@@ -49,7 +49,7 @@ def run_attempt(
 
 
 def _ended(
-    run: RunFolder,
+    run: CoordinatorRun,
     transport: Transport,
     history: History,
     *,
@@ -90,7 +90,7 @@ def _ended(
     return Outcome(attempt=attempt, ended="done")
 
 
-def _learn(run: RunFolder, sites: Sites, history: History) -> None:
+def _learn(run: CoordinatorRun, sites: Sites, history: History) -> None:
     started = time.monotonic()
 
     def keep(stage: str, record: RoundRecord) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from silograph._util.files import writing_folder
 from silograph.engine.study import StudyResult
 from silograph.federation.coordinator.history import History
-from silograph.federation.coordinator.run_folder import RESULTS, RunFolder
+from silograph.federation.coordinator.run import RESULTS, CoordinatorRun
 from silograph.federation.study_file import StudyFile
 from silograph.graph.graph import Graph, graph_on
 from silograph.graph.pairs import Pairs
@@ -20,7 +20,7 @@ FORMAT = 1
 
 
 def write_results(
-    run: RunFolder, study: StudyFile, learned: StudyResult, pairs: Pairs, history: History, *, seconds: float
+    run: CoordinatorRun, study: StudyFile, learned: StudyResult, pairs: Pairs, history: History, *, seconds: float
 ) -> None:
     """Write graphs, history and record, whole or not at all."""
     consensus = graph_on(pairs, learned.consensus, run.nodes)
@@ -31,7 +31,7 @@ def write_results(
 
 
 def _record(
-    run: RunFolder,
+    run: CoordinatorRun,
     study: StudyFile,
     learned: StudyResult,
     consensus: Graph,

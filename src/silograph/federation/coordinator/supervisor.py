@@ -16,7 +16,7 @@ from silograph._util.locks import Lock
 from silograph.errors import CheckpointError, SilographError, SilosError
 from silograph.federation.coordinator.history import History
 from silograph.federation.coordinator.request import OUT_OF_REACH
-from silograph.federation.coordinator.run_folder import Outcome, RunFolder
+from silograph.federation.coordinator.run import Outcome, CoordinatorRun
 from silograph.federation.study_file import Policy
 
 JobState = Literal["waiting", "running", "ended"]
@@ -64,7 +64,7 @@ Tell = Callable[[str], None]
 class Supervisor:
     """One run, from where it is to its end."""
 
-    def __init__(self, run: RunFolder, host: Host, *, tell: Tell, on_poll: Callable[[RunFolder], None]) -> None:
+    def __init__(self, run: CoordinatorRun, host: Host, *, tell: Tell, on_poll: Callable[[CoordinatorRun], None]) -> None:
         self.run = run
         self._host, self._tell, self._on_poll = host, tell, on_poll
         self._policy: Policy = run.study().policy
@@ -77,7 +77,7 @@ class Supervisor:
         self._silent: float | None = None  # since when the server has not answered,
         self._told = False  # and whether that was said
 
-    def finish(self) -> RunFolder:
+    def finish(self) -> CoordinatorRun:
         """The run, done; raises when it cannot be."""
         try:
             while not _done(self.run.outcome()):

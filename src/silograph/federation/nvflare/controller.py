@@ -11,7 +11,7 @@ from nvflare.apis.shareable import Shareable
 from nvflare.apis.signal import Signal
 
 from silograph.federation.coordinator.attempt import run_attempt
-from silograph.federation.coordinator.run_folder import RUNS, open_run
+from silograph.federation.coordinator.run import RUNS, open_run
 from silograph.federation.coordinator.survey import survey
 from silograph.federation.identity import read_signer, read_trust
 from silograph.federation.nvflare.folders import own_folder

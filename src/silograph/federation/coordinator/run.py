@@ -41,7 +41,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunFolder:
+class CoordinatorRun:
     """A run at the coordinator."""
 
     folder: Path
@@ -70,7 +70,7 @@ class RunFolder:
         """The study, as it was sent."""
         return parse_study((self.folder / STUDY).read_bytes(), source=str(self.folder / STUDY))
 
-    def without(self, left_out: Mapping[str, str]) -> RunFolder:
+    def without(self, left_out: Mapping[str, str]) -> CoordinatorRun:
         """The run of the sites that are left, from its beginning."""
         changed = replace(
             self,
@@ -99,23 +99,23 @@ class RunFolder:
         write_text(self.folder / ABOUT, json.dumps(about, indent=2, ensure_ascii=False) + "\n")
 
 
-def new_run(runs: Path, study: StudyFile, nodes: Sequence[str], sites: Sequence[str]) -> RunFolder:
+def new_run(runs: Path, study: StudyFile, nodes: Sequence[str], sites: Sequence[str]) -> CoordinatorRun:
     """Make the folder of a new run. Its name is random: two runs of a study are two runs."""
     name = secrets.token_hex(8)
     folder = runs / name
     make_folder(folder)
     with writing(folder / STUDY) as beside:
         beside.write_bytes(study.text)
-    run = RunFolder(folder=folder, name=name, nodes=tuple(nodes), sites=tuple(sites), left_out={}, generation=1)
+    run = CoordinatorRun(folder=folder, name=name, nodes=tuple(nodes), sites=tuple(sites), left_out={}, generation=1)
     run._write()
     return run
 
 
-def open_run(folder: Path) -> RunFolder:
+def open_run(folder: Path) -> CoordinatorRun:
     """The run in a folder."""
     try:
         about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
-        return RunFolder(
+        return CoordinatorRun(
             folder=folder,
             name=about["name"],
             nodes=tuple(about["nodes"]),
