@@ -16,10 +16,10 @@ class Kit:
     """What NVFlare starts from: `startup/` has certificate, key and address, `local/` its owner's policy."""
 
     def __init__(self, path: Path, role: Literal["server", "client", "admin"]) -> None:
-        startup = path / "startup"
+        startup, identity = path / "startup", "server" if role == "server" else "client"
         self.path, self.startup = path, startup
         self.config = startup / f"fed_{role}.json"
-        self.certificate, self.key = startup / f"{role}.crt", startup / f"{role}.key"
+        self.certificate, self.key = startup / f"{identity}.crt", startup / f"{identity}.key"
         self.root_certificate = startup / "rootCA.pem"
         self.local = path / "local"
         self.resources = self.local / "resources.json"

@@ -1,4 +1,4 @@
-"""The invitation: what a site must know before it can ask to join a federation.
+"""The invitation: all that a site must know before it can ask to join a federation.
 
 One JSON file, not an archive: a person can read it before trusting it, nothing in it is ever unpacked or run, and it
 holds no secret. The fingerprint is the SHA-256 of the federation's root certificate. A site that got it by a second
@@ -19,8 +19,8 @@ from silograph._util.files import write_text
 from silograph.errors import ParameterError, ProtocolError
 from silograph.federation.names import check_federation_name, check_site_name, names_of
 
-FORMAT = "silograph invitation"
-VERSION = 1
+INVITATION_FORMAT = "silograph invitation"
+INVITATION_VERSION = 1
 LARGEST_INVITATION = 8_000_000  # 100 000 nodes with long names are below 4 MB
 MOST_SITES = 1_000
 MOST_NODES = 200_000
@@ -39,7 +39,7 @@ class Invitation:
     sites: tuple[str, ...]
     fingerprint: str  # SHA-256 of the root certificate, 64 hexadecimal digits
     nodes: tuple[str, ...] | None = None  # None: every site brings its own table's columns
-    version: int = VERSION
+    version: int = INVITATION_VERSION
 
     def __post_init__(self) -> None:
         """Refuse what could not become certificates, folders and addresses."""
@@ -71,7 +71,7 @@ def check_host(host: str) -> None:
 
 def write_invitation(path: Path, invitation: Invitation) -> Path:
     """Write the invitation, whole or not at all."""
-    content = {"format": FORMAT, **asdict(invitation)}
+    content = {"format": INVITATION_FORMAT, **asdict(invitation)}
     if invitation.nodes is None:
         del content["nodes"]
     return write_text(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
@@ -86,12 +86,12 @@ def read_invitation(path: Path) -> Invitation:
         raise ProtocolError(str(error)) from error
     except ValueError as error:
         raise ProtocolError(f"{path}: is damaged or no invitation. Ask the coordinator to send it again.") from error
-    if content.pop("format", None) != FORMAT:
+    if content.pop("format", None) != INVITATION_FORMAT:
         raise ProtocolError(f"{path}: is not a silograph invitation. Ask the coordinator for the .invite file.")
-    if content.get("version") != VERSION:
+    if content.get("version") != INVITATION_VERSION:
         raise ProtocolError(
-            f"{path}: has format version {show(content.get('version'))}, this silograph reads version {VERSION}. "
-            "Install the version of silograph that the coordinator has."
+            f"{path}: has format version {show(content.get('version'))}, this silograph reads version "
+            f"{INVITATION_VERSION}. Install the version of silograph that the coordinator has."
         )
     try:
         return fill(Invitation, content)

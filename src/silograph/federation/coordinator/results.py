@@ -9,7 +9,7 @@ from typing import Any
 from silograph._util.files import writing_folder
 from silograph.engine.study import StudyResult
 from silograph.federation.coordinator.history import History
-from silograph.federation.coordinator.run import RESULTS, CoordinatorRun
+from silograph.federation.coordinator.run import CoordinatorRun
 from silograph.federation.study_file import StudyFile
 from silograph.graph.graph import Graph, graph_on
 from silograph.graph.pairs import Pairs
@@ -26,7 +26,7 @@ def write_results(
     consensus = graph_on(pairs, learned.consensus, run.nodes)
     graphs = {name: graph_on(pairs, w, run.nodes) for name, w in learned.graphs.items()}
     record = _record(run, study, learned, consensus, graphs, history, seconds=seconds)
-    with writing_folder(run.folder / RESULTS, replace=True) as inside:
+    with writing_folder(run.results, replace=True) as inside:
         fill(inside, consensus, graphs, learned.history, record)
 
 

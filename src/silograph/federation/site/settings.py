@@ -10,9 +10,9 @@ from typing import Any, get_args, get_type_hints
 from silograph._util.documents import check_keys, fill, fit_value, parse_toml, placing_errors, read_bytes, show
 from silograph._util.files import make_folder, write_text
 from silograph.errors import OutputError, ParameterError
+from silograph.federation.folders import SiteFolder
 from silograph.methods.settings import MethodName
 
-FILE = "site.toml"
 METHODS: tuple[MethodName, ...] = get_args(MethodName)
 LARGEST_SETTINGS = 1_000_000  # bytes
 SECTIONS = {
@@ -48,7 +48,7 @@ min_samples = {min_samples}
 max_rounds = {max_rounds}
 # Methods that a study may use; take out what you do not want
 methods = {methods}
-# Whether our number of samples and edges, our distance and our contribution may be told singly
+# Whether our number of samples and edges, our distance and our contribution may be reported
 report = {report}
 # Whether our learned graph may be sent to the coordinator, when a study asks for it
 share_graph = {share_graph}
@@ -71,7 +71,7 @@ class SiteSettings:
     min_samples: int = 20
     max_rounds: int = 1000  # of an approved study, all its runs together
     methods: tuple[MethodName, ...] = METHODS
-    report: bool = True  # whether this site's own numbers may be told singly
+    report: bool = True  # whether this site may report its own numbers
     share_graph: bool = True  # whether this site's graph may be sent, when a study asks for it
     approve_all: bool = False
 
@@ -92,9 +92,9 @@ class SiteSettings:
 
 def read_site(folder: Path) -> SiteSettings:
     """The settings in the site's folder."""
-    path = folder / FILE
+    path = SiteFolder(folder).settings
     cure = "Write text as \"text\", and a path with \\ in single quotes: 'C:\\data'."
-    data = read_bytes(path, most=LARGEST_SETTINGS, cure=f"Name the folder of a site: one that holds {FILE}.")
+    data = read_bytes(path, most=LARGEST_SETTINGS, cure=f"Name the folder of a site: one that holds {path.name}.")
     found = parse_toml(data, source=str(path), cure=cure)
     with placing_errors(f"{path}, "):
         return fill(SiteSettings, _flatten(found), homes=HOMES)
@@ -102,7 +102,7 @@ def read_site(folder: Path) -> SiteSettings:
 
 def write_site(folder: Path, settings: SiteSettings) -> Path:
     """Write the settings down, once: afterwards the file belongs to the site's people."""
-    path = folder / FILE
+    path = SiteFolder(folder).settings
     if path.exists():
         raise OutputError(f"{path}: is there already. Edit it by hand, or choose another folder.")
     make_folder(folder)
