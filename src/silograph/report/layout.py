@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 from scipy.cluster.hierarchy import fcluster, leaves_list, linkage
 from scipy.linalg import cho_factor, cho_solve
-from scipy.sparse.csgraph import connected_components, shortest_path
+from scipy.sparse.csgraph import shortest_path
 from scipy.sparse.linalg import eigsh
 from scipy.spatial.distance import pdist, squareform
 
@@ -163,11 +163,3 @@ def _turned(places: Matrix) -> Matrix:
     axes = axes * np.where(axes[np.arange(2), np.abs(axes).argmax(axis=1)] < 0, -1.0, 1.0)[:, None]
     turned: Matrix = centred @ axes.T
     return turned
-
-
-def n_parts(graph: Graph) -> int:
-    """Connected parts of more than one node."""
-    if graph.n_edges == 0:
-        return 0
-    _, label = connected_components(graph.to_scipy(), directed=False)
-    return int((np.bincount(label) > 1).sum())
