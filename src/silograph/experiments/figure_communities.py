@@ -13,7 +13,8 @@ from silograph.experiments.outcome import Outcome, Picture
 from silograph.experiments.recipe import CONTENDERS
 from silograph.experiments.session import Session
 from silograph.experiments.table4 import found_in
-from silograph.report.drawing import BLUE, GREY, LOOKS, draw_edges, panels, styled, without_frame
+from silograph.report.drawing import GREY, LOOKS, draw_edges, panels, styled, without_frame
+from silograph.report.palette import BLUE
 
 TITLE = "Communities in graphs of images (COIL-20)"
 SHOWN = (("IGL", "view2"), ("FedAvg", "view2"), ("PPGL-L", "view2"), ("PPGL-C", None))
