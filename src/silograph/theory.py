@@ -72,13 +72,13 @@ def smallest_zeta(*, step: float, alpha: float, beta: float, n_nodes: int, pull:
     """The least ζ for which `step` is at most 1/L (Assumption 4)."""
     _check_model(alpha=alpha, beta=beta, n_nodes=n_nodes, pull=pull)
     _check_positive("step", step)
-    room = 1 / step - strong_convexity(beta=beta, pull=pull)
-    if room <= 0:
+    spare = 1 / step - strong_convexity(beta=beta, pull=pull)
+    if spare <= 0:
         raise ParameterError(
             f"step: expected less than 1/(4·beta + pull) = {1 / (4 * beta + pull):g}, got {step:g}. "
             "Shorten it: no zeta makes it safe."
         )
-    return float(np.sqrt(2 * alpha * (n_nodes - 1) / room))
+    return float(np.sqrt(2 * alpha * (n_nodes - 1) / spare))
 
 
 def degree_floor(problem: LocalProblem, w: Vector, y: Vector) -> float:

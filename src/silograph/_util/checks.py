@@ -1,4 +1,4 @@
-"""Checks of parameters that several rooms take, in one set of words."""
+"""Checks of parameters that several packages take."""
 
 from __future__ import annotations
 

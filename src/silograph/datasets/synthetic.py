@@ -19,7 +19,7 @@ from silograph._util.checks import check_not_negative, check_positive, check_who
 from silograph._util.types import Matrix, Vector
 from silograph.errors import ParameterError
 from silograph.graph.graph import Graph
-from silograph.graph.pairs import endpoints, numbered
+from silograph.graph.pairs import default_names, endpoints
 
 AddedWeights = Literal["permuted", "kernel", "uniform"]
 Scale = Literal["trace", "none"]
@@ -146,7 +146,7 @@ def _graph(w: Vector, n_nodes: int, scale: Scale) -> Graph:
     edges = np.flatnonzero(w)
     # The trace of a Laplacian is twice the sum of weights; without edges there is nothing to scale
     factor = n_nodes / (2 * w.sum()) if scale == "trace" and edges.size else 1.0
-    return Graph.from_edges(numbered(n_nodes), rows[edges], cols[edges], factor * w[edges])
+    return Graph.from_edges(default_names(n_nodes), rows[edges], cols[edges], factor * w[edges])
 
 
 def _smooth_signals(graph: Graph, n_samples: int, noise: float, rng: Generator) -> Matrix:

@@ -18,8 +18,9 @@ from silograph.data.moments import Moments
 from silograph.engine.study import degree_missed, learn_silos, not_converged
 from silograph.errors import DegreeWarning, ParameterError
 from silograph.estimators.tables import Table, tables_of
+from silograph.graph.allowed import choose_pairs
 from silograph.graph.graph import graph_on
-from silograph.graph.pairs import Pairs, chosen_pairs
+from silograph.graph.pairs import Pairs
 from silograph.methods.settings import MethodName, StudySettings
 from silograph.protocol.silo import Silo
 
@@ -188,7 +189,7 @@ class ConsensusGraph(BaseEstimator):
         settings = self._settings()
         tables = tables_of(X, groups, square=self.metric == "precomputed")
         names = tables[0].names
-        pairs = chosen_pairs(names, allowed=self.allowed, forbidden=self.forbidden, may_isolate=settings.zeta_used > 0)
+        pairs = choose_pairs(names, allowed=self.allowed, forbidden=self.forbidden, may_isolate=settings.zeta_used > 0)
         silos = [self._silo(table, pairs) for table in tables]
         self._give_steps(silos)
         study = learn_silos(silos, settings, start=self._start(pairs, names), workers=self._workers())

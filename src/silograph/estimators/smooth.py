@@ -19,7 +19,8 @@ from silograph.data.moments import Moments
 from silograph.data.readers.checks import NO_GUESS, check_finite
 from silograph.data.readers.frames import check_index, check_numbers, frame_names, is_frame
 from silograph.errors import DegreeWarning, ParameterError, SignalError
-from silograph.graph.pairs import Pairs, chosen_pairs, numbered
+from silograph.graph.allowed import choose_pairs
+from silograph.graph.pairs import Pairs, default_names
 from silograph.local.learn import Settings, SolverName, degree_missed, graph_of, learn, not_converged, worth_telling
 
 
@@ -186,7 +187,7 @@ class SmoothGraph(BaseEstimator):
         )
 
     def _pairs(self, names: tuple[str, ...]) -> Pairs:
-        return chosen_pairs(names, allowed=self.allowed, forbidden=self.forbidden, may_isolate=self.zeta > 0)
+        return choose_pairs(names, allowed=self.allowed, forbidden=self.forbidden, may_isolate=self.zeta > 0)
 
     def _validated(self, X: Any, *, reset: bool, least_samples: int = 2) -> tuple[Matrix, tuple[str, ...]]:
         if isinstance(X, str | PathLike):
@@ -204,7 +205,7 @@ class SmoothGraph(BaseEstimator):
             ensure_min_samples=least_samples,
             ensure_min_features=2 if reset else 1,  # later, a wrong number of nodes is the clearer complaint
         )
-        names = frame_names(X) if is_frame(X) else numbered(values.shape[1])
+        names = frame_names(X) if is_frame(X) else default_names(values.shape[1])
         check_finite(values, names, source="signals", first_row=1)
         return values, names
 

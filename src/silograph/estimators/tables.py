@@ -15,7 +15,7 @@ from silograph.data.alignment import check_silo_names, order_of
 from silograph.data.readers.checks import NO_GUESS, check_finite
 from silograph.data.readers.frames import check_index, check_numbers, frame_names, is_frame
 from silograph.errors import SignalError, SilosError
-from silograph.graph.pairs import numbered
+from silograph.graph.pairs import default_names
 
 HOW = "Give a list or dict of tables (samples, nodes), or one table and groups=."
 
@@ -93,7 +93,7 @@ def _table(silo: str, X: Any, *, square: bool) -> Table:
         ensure_min_features=2,
         input_name=silo,
     )
-    names = frame_names(X) if is_frame(X) else numbered(values.shape[1])
+    names = frame_names(X) if is_frame(X) else default_names(values.shape[1])
     check_finite(values, names, source=silo, first_row=1)
     if square:
         check_index(X, names)

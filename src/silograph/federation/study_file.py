@@ -23,7 +23,8 @@ import numpy as np
 from silograph._util.checks import check_positive, check_whole
 from silograph.errors import ParameterError
 from silograph.federation.names import LARGEST, MOST_LETTERS, clipped, name_of, names_of, read_nodes, shown
-from silograph.graph.pairs import Pairs, chosen_pairs
+from silograph.graph.allowed import choose_pairs
+from silograph.graph.pairs import Pairs
 from silograph.methods.settings import StudySettings
 
 MOST_BYTES = 1_000_000
@@ -144,7 +145,7 @@ def pairs_of(study: StudyFile, nodes: Sequence[str]) -> Pairs:
     listed = study.allow or study.forbid
     # As objects: NumPy would give every name the room of the longest
     table = None if listed is None else np.array(listed, dtype=object)
-    return chosen_pairs(
+    return choose_pairs(
         nodes,
         allowed=None if study.allow is None else table,
         forbidden=None if study.forbid is None else table,

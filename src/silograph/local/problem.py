@@ -19,6 +19,7 @@ import numpy as np
 
 from silograph._util.kernel import kernel
 from silograph._util.types import IntVector, Vector
+from silograph._util.vectors import dot
 from silograph.errors import PairsError, ParameterError
 from silograph.graph.pairs import Pairs, fill_degrees
 
@@ -58,10 +59,7 @@ class LocalProblem:
     def value(self, w: Vector) -> float:
         """The primal objective; infinite where a degree plus ζ is not positive."""
         linear, square, logs = _terms(*self.pairs.index, self.cost, w, self.zeta, self.n_nodes)
-        if isinstance(self.quadratic, np.ndarray):
-            weighted = _product(self.quadratic * w, w)
-        else:
-            weighted = self.quadratic * square
+        weighted = dot(self.quadratic * w, w) if isinstance(self.quadratic, np.ndarray) else self.quadratic * square
         return linear + 0.5 * weighted - self.alpha * logs
 
     def gradient(self, w: Vector) -> Vector:
@@ -171,11 +169,3 @@ def _terms(
             return linear, square, -np.inf
         logs += np.log(degrees[v] + zeta)
     return linear, square, logs
-
-
-@kernel
-def _product(a: Vector, b: Vector) -> float:
-    total = 0.0
-    for e in range(a.size):
-        total += a[e] * b[e]
-    return total

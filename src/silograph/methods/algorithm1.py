@@ -36,7 +36,7 @@ from silograph._util.types import Vector
 from silograph._util.vectors import distance
 from silograph.local.problem import LocalProblem
 from silograph.local.prox import resting_force
-from silograph.local.solvers.gradient import gradient_steps
+from silograph.local.solvers.gradient import take_gradient_steps
 from silograph.methods.common.bounds import DUAL_FIELDS, dual_bound, dual_parts, missing_share, relative_gap, within
 from silograph.methods.common.steps import FIRST_WEIGHT, is_sound, steps_of
 from silograph.protocol.messages import (
@@ -109,7 +109,7 @@ class Algorithm1:
         far = distance(memory["w"], w_con)
         gamma = self._gamma(far, task.number("gamma_mean"), first=task.header.round == 1)  # line 5
         objective = problem.value(memory["w"]) + self.rho * far
-        w, w_before = gradient_steps(  # lines 6 to 9
+        w, w_before = take_gradient_steps(  # lines 6 to 9
             problem,
             memory["w"],
             memory["w_before"],

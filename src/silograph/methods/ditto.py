@@ -45,7 +45,7 @@ def _local(settings: Rounds, silo: Silo, task: Task) -> Answer:
     if is_closing(task):
         return closed_own(settings, silo, mean)
     personal = go_on(settings, silo, problem, mean)
-    w, _ = settings.gradient_steps(silo, problem, mean, mean)
+    w, _ = settings.take_gradient_steps(silo, problem, mean, mean)
     return Answer(parts=told(w if is_sound(personal) else personal, mean))
 
 

@@ -17,5 +17,5 @@ def _local(settings: Rounds, silo: Silo, task: Task) -> Answer:
     mean, problem = task.vector("mean"), settings.problem(silo)
     if is_closing(task):
         return closed(silo, mean, mean, problem.value(mean))
-    w, _ = settings.gradient_steps(silo, problem, mean, mean)
+    w, _ = settings.take_gradient_steps(silo, problem, mean, mean)
     return Answer(parts=told(w, mean))

@@ -25,7 +25,7 @@ from silograph.graph.pairs import Pairs
 from silograph.local.degree import (
     DEGREE_PROMISE,
     DEGREE_TOL,
-    MAX_SOLVES,
+    MAX_DEGREE_SOLVES,
     DegreeSearch,
     first_theta,
     mean_degree,
@@ -144,7 +144,7 @@ class Setup:
         # Edges are whole: half an edge off in each silo is as near as any graphs can be
         near = max(DEGREE_TOL * self.degree, (1 + 1e-9) / n_nodes / total.n_silos)
         search = DegreeSearch(**state["search"])
-        going_on = off > near and state["solves"] < MAX_SOLVES
+        going_on = off > near and state["solves"] < MAX_DEGREE_SOLVES
         if going_on and search.advance(float(np.log(max(got, 1 / n_nodes) / self.degree))):
             state["search"] = asdict(search)
             decision = self._at_theta(state, search.log_theta)

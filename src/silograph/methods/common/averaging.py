@@ -20,7 +20,7 @@ import numpy as np
 from silograph._util.types import Vector
 from silograph._util.vectors import distance, dot
 from silograph.local.problem import LocalProblem
-from silograph.local.solvers.gradient import gradient_steps
+from silograph.local.solvers.gradient import take_gradient_steps
 from silograph.methods.common.steps import FIRST_WEIGHT, is_sound, steps_of
 from silograph.protocol.messages import NUMBER, NUMBER_NONNEGATIVE, PAIRS_NONNEGATIVE, Step, Task, Total
 from silograph.protocol.method import Answer, Cohort, Decision, of_graph
@@ -54,11 +54,11 @@ class Rounds:
         """The silo's own problem."""
         return silo.problem(alpha=self.alpha, beta=self.beta, zeta=self.zeta)
 
-    def gradient_steps(
+    def take_gradient_steps(
         self, silo: Silo, problem: LocalProblem, w: Vector, before: Vector, anchor: Vector | None = None
     ) -> tuple[Vector, Vector]:
         """(w, w_before) after the silo's K steps, pulled towards the anchor if there is one."""
-        return gradient_steps(
+        return take_gradient_steps(
             problem,
             w,
             before,
@@ -130,7 +130,7 @@ def first_own(memory: Memory, mean: Vector) -> None:
 def go_on(settings: Rounds, silo: Silo, problem: LocalProblem, mean: Vector) -> Vector:
     """K more steps of the silo's own graph, pulled to the mean; one too long changes nothing but is returned."""
     memory = silo.memory
-    w, before = settings.gradient_steps(silo, problem, memory["w"], memory["w_before"], mean)
+    w, before = settings.take_gradient_steps(silo, problem, memory["w"], memory["w_before"], mean)
     if is_sound(w):
         memory.update(w=w, w_before=before)
     return w
