@@ -16,9 +16,9 @@ from silograph.local.problem import LocalProblem
 from silograph.local.solvers import candidates, interior, newton
 from silograph.local.solvers.solution import Solution
 
-PATIENCE = 60  # Newton steps; what needs more, the interior-point method has solved sooner
-POLISH = 8  # Newton steps from the interior point's answer
-BEYOND = 1e-4  # of the tolerance; the interior point's last steps are cheap beside its first
+NEWTON_STEPS = 60  # Newton steps; what needs more, the interior-point method has solved sooner
+POLISH_STEPS = 8  # Newton steps from the interior point's answer
+TIGHTER = 1e-4  # of the tolerance; the interior point's last steps are cheap beside its first
 CANDIDATES_FROM = 3000  # nodes; below, testing all pairs in each step is as cheap
 NEIGHBOURS = 20  # candidate pairs per node
 
@@ -49,13 +49,13 @@ def solve(
 
 
 def _newton_then_interior(problem: LocalProblem, *, start: Vector | None, tol: float, max_iter: int) -> Solution:
-    direct = newton.solve(problem, start=start, tol=tol, max_iter=min(PATIENCE, max_iter))
-    if direct.converged or max_iter <= PATIENCE:
+    direct = newton.solve(problem, start=start, tol=tol, max_iter=min(NEWTON_STEPS, max_iter))
+    if direct.converged or max_iter <= NEWTON_STEPS:
         return direct
     start = newton.default_start(problem)
-    path = interior.solve(problem, start=start, tol=BEYOND * tol, max_iter=max_iter - PATIENCE)
+    path = interior.solve(problem, start=start, tol=TIGHTER * tol, max_iter=max_iter - NEWTON_STEPS)
     path = replace(path, converged=path.relative_gap <= tol)
-    polish = newton.solve(problem, start=path.y, tol=BEYOND * tol, max_iter=POLISH)
+    polish = newton.solve(problem, start=path.y, tol=TIGHTER * tol, max_iter=POLISH_STEPS)
     best = min(polish, path, direct, key=lambda solution: solution.relative_gap)
     n_iter = direct.n_iter + path.n_iter + polish.n_iter
     return replace(best, n_iter=n_iter, converged=best.relative_gap <= tol)

@@ -22,8 +22,8 @@ from silograph.local.problem import LocalProblem
 from silograph.local.solvers.solution import Solution, certify
 
 KEEP_POSITIVE = 0.995
-FREE = 30  # steps during which the gap may do as it likes: the first ones mend what the start violates
-PATIENCE = 25  # steps without progress after which no more is expected
+FREE_STEPS = 30  # steps during which the gap may do as it likes: the first ones mend what the start violates
+STALLED_STEPS = 25  # steps without progress after which no more is expected
 RIDGE = 1e-15  # relative; keeps the factor of a numerically singular system finite
 
 
@@ -63,14 +63,14 @@ def solve(problem: LocalProblem, *, start: Vector, tol: float = 1e-8, max_iter: 
     stalled = 0  # steps since the gap last fell
     for n_iter in range(1, max_iter + 1):
         with np.errstate(all="ignore"):  # what rounding spoils ends the loop, and the best point before it counts
-            iterate = _step(problem, iterate, cautious=n_iter > FREE and stalled > 3)
+            iterate = _step(problem, iterate, cautious=n_iter > FREE_STEPS and stalled > 3)
         if not all(np.isfinite(part).all() for part in (iterate.w, iterate.slack, iterate.y, iterate.degrees)):
             break
         solution = _certify(problem, iterate, n_iter, tol)
         stalled = 0 if solution.relative_gap < 0.9 * best.relative_gap else stalled + 1
         if solution.relative_gap < best.relative_gap:
             best = solution
-        if best.converged or (n_iter > FREE and stalled > PATIENCE and best.relative_gap < 1):
+        if best.converged or (n_iter > FREE_STEPS and stalled > STALLED_STEPS and best.relative_gap < 1):
             break
     return best
 

@@ -13,20 +13,20 @@ from silograph.local.problem import LocalProblem
 from silograph.local.solvers import exact, newton
 from silograph.local.solvers.solution import Solution
 
-TOL = 1e-10
-BEYOND = 2  # Newton steps
+POLISH_TOL = 1e-10
+POLISH_STEPS = 2  # Newton steps
 
 
 def solve_to_rounding(problem: LocalProblem, start: Vector | None) -> Solution:
     """The solution with all digits settled."""
-    return polish(problem, exact.solve(problem, start=start, tol=TOL))
+    return polish(problem, exact.solve(problem, start=start, tol=POLISH_TOL))
 
 
 def polish(problem: LocalProblem, solution: Solution) -> Solution:
     """The solution, two Newton steps on, if it was one and they make it better."""
     if not solution.converged:
         return solution
-    beyond = newton.solve(problem, start=solution.y, tol=0.0, max_iter=BEYOND)
+    beyond = newton.solve(problem, start=solution.y, tol=0.0, max_iter=POLISH_STEPS)
     if beyond.gap >= solution.gap:
         return solution
     return replace(beyond, n_iter=solution.n_iter + beyond.n_iter, converged=True)
