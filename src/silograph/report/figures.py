@@ -35,7 +35,7 @@ METADATA: dict[str, dict[str, None]] = {  # what would make the same figure anot
     "png": {"Software": None},
 }
 MOST_PANELS, MOST_BRAINS = 12, 6  # graphs in one figure
-NAMED = 40  # nodes up to which matrices name them
+MOST_NAMED_NODES = 40  # up to which matrices name them
 
 Drawing = Callable[[RunData, Layout], "Figure"]
 
@@ -180,7 +180,7 @@ def _matrices(run: RunData, layout: Layout) -> Figure:
     every = _every(run)
     figure, axes = _panels(len(every), width=2.7, height=2.7)
     top = max(float(graph.weights.max(initial=0.0)) for graph in every.values()) or 1.0
-    named = len(run.names) <= NAMED and len(every) <= 4
+    named = len(run.names) <= MOST_NAMED_NODES and len(every) <= 4
     image: Any = None
     for ax, (name, graph) in zip(axes, every.items(), strict=True):
         ordered = graph.adjacency()[np.ix_(layout.order, layout.order)]
