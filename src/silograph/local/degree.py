@@ -24,10 +24,11 @@ from silograph.graph.pairs import Pairs
 from silograph.local.problem import LocalProblem
 from silograph.local.solvers.solution import Solution
 
-DEGREE_TOL = 0.01  # relative; at which the search stops
-DEGREE_PROMISE = 0.02  # relative; what is promised, and enough where ties forbid better
-LOG_THETA_REACH = 20.0  # how far from the rule's log θ to look
-MAX_DEGREE_SOLVES = 60
+# Measured on tests/problems.py: 90 searches on ordinary data, and 84 on data of seven kinds, most of them hostile
+DEGREE_TOL = 0.01  # relative; ordinary searches take 3.3 solves, 4.7 at 0.003, 2.4 at 0.03
+DEGREE_PROMISE = 0.02  # relative; enough where ties forbid better: 18 of the 84 miss it, 19 would at 0.01
+LOG_THETA_REACH = 20.0  # how far from the rule's log θ to look; at 7 one more of the 84 misses, at 60 none less
+MAX_DEGREE_SOLVES = 60  # at most 48 were taken, at a tie; 20 would find the same degrees
 
 Solver = Callable[[LocalProblem, Vector | None], Solution]  # problem, warm start
 

@@ -23,7 +23,7 @@ from silograph._util.vectors import dot
 from silograph.errors import PairsError, ParameterError
 from silograph.graph.pairs import Pairs, fill_degrees
 
-SERIES = 1e-3  # how near to 1 a ratio must be for its logarithm to be taken as a series
+SERIES = 1e-3  # how near to 1 a ratio takes the series of its logarithm; what that leaves out is 3e-16 of the sum
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

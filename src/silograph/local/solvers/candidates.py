@@ -17,8 +17,8 @@ from silograph.local.problem import LocalProblem
 from silograph.local.solvers.dual import active_pairs, gap_at, weights_at
 from silograph.local.solvers.solution import Solution, certify
 
-TOO_MANY = 0.25  # the share of all pairs beyond which leaving the others out gains nothing
-MARGIN = 1.05  # how much a similar problem's multipliers are enlarged to foresee the edges of this one
+TOO_MANY = 0.25  # share of all pairs beyond which candidates gain nothing; 0.08 is the same on all benchmarks
+MARGIN = 1.05  # enlarges a similar problem's multipliers, to foresee edges; without, one more step; 1.15 is the same
 
 Solver = Callable[[LocalProblem, Vector | None], Solution]
 

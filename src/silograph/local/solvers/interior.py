@@ -21,10 +21,11 @@ from silograph._util.types import IntVector, Matrix, Vector
 from silograph.local.problem import LocalProblem
 from silograph.local.solvers.solution import Solution, certify
 
-KEEP_POSITIVE = 0.995
-FREE_STEPS = 30  # steps during which the gap may do as it likes: the first ones mend what the start violates
-STALLED_STEPS = 25  # steps without progress after which no more is expected
-RIDGE = 1e-15  # relative; keeps the factor of a numerically singular system finite
+# Measured on the 24 problems of the tests' stress set that come here (exact.py), 343 steps in all
+KEEP_POSITIVE = 0.995  # part of the way to the boundary; 0.9 takes 390 steps, 0.9995 takes 348
+FREE_STEPS = 30  # the first ones mend what the start violates, and the gap may rise; from 10 on nothing changes
+STALLED_STEPS = 25  # without progress, after which no more is expected; between 8 and 75 nothing changes
+RIDGE = 1e-15  # relative; keeps the factor of a singular system finite. 1e-13 changes nothing, 1e-10 takes 383 steps
 
 
 @dataclass(frozen=True, slots=True, eq=False)
