@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from silograph._util.checks import check_not_negative, check_positive
 from silograph._util.kernel import kernel
 from silograph._util.types import IntVector, Vector
 from silograph._util.vectors import dot
@@ -38,9 +39,8 @@ class LocalProblem:
 
     def __post_init__(self) -> None:
         _check_quadratic(self.quadratic, self.pairs.size)
-        _check_positive("alpha", self.alpha)
-        if not (np.isfinite(self.zeta) and self.zeta >= 0):
-            raise ParameterError(f"zeta: expected a finite number ≥ 0, got {self.zeta}.")
+        check_positive("alpha", self.alpha)
+        check_not_negative("zeta", self.zeta)
         if self.cost.shape != (self.pairs.size,):
             raise ParameterError(
                 f"cost: expected {self.pairs.size} numbers, one per pair, got shape {self.cost.shape}."
@@ -140,14 +140,9 @@ def _two_sum(a: Vector, b: Vector) -> tuple[Vector, Vector]:
 
 def _check_quadratic(quadratic: float | Vector, n_pairs: int) -> None:
     if not isinstance(quadratic, np.ndarray):
-        _check_positive("quadratic", quadratic)
+        check_positive("quadratic", quadratic)
     elif quadratic.shape != (n_pairs,) or not (np.isfinite(quadratic).all() and quadratic.min() > 0):
         raise ParameterError(f"quadratic: expected one finite number > 0, or one for each of the {n_pairs} pairs.")
-
-
-def _check_positive(name: str, value: float) -> None:
-    if not (np.isfinite(value) and value > 0):
-        raise ParameterError(f"{name}: expected a finite number > 0, got {value}.")
 
 
 # Products are loops: BLAS would call its threads, and wait for a busy core longer than these take.
