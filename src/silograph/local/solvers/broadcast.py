@@ -46,42 +46,42 @@ def store(place: float | Vector, position: int, value: float) -> None:
 
 
 @overload(value_at)
-def _at(quantity, pair):
+def _value_at(quantity, pair):
     if isinstance(quantity, types.Array):
         return lambda quantity, pair: quantity[pair]
     return lambda quantity, pair: quantity
 
 
 @overload(factor_inside)
-def _inside(factor, pair):
+def _factor_inside(factor, pair):
     if isinstance(factor, types.Array):
         return lambda factor, pair: factor[pair]
     return lambda factor, pair: 1.0
 
 
 @overload(factor_outside)
-def _outside(factor):
+def _factor_outside(factor):
     if isinstance(factor, types.Array):
         return lambda factor: 1.0
     return lambda factor: factor
 
 
 @overload(slice_of)
-def _part(quantity, start, stop):
+def _slice_of(quantity, start, stop):
     if isinstance(quantity, types.Array):
         return lambda quantity, start, stop: quantity[start:stop]
     return lambda quantity, start, stop: quantity
 
 
 @overload(allocate)
-def _room(quantity, size):
+def _allocate(quantity, size):
     if isinstance(quantity, types.Array):
         return lambda quantity, size: np.empty(size)
     return lambda quantity, size: quantity
 
 
 @overload(store)
-def _put(place, position, value):
+def _store(place, position, value):
     if isinstance(place, types.Array):
 
         def fill(place, position, value):
