@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 from experiments.small import KNOWN_REGIONS, SCALE, write_abide, write_coil
 from silograph import __version__
+from silograph.cli import reproduce as cli_reproduce
 from silograph.cli.app import app
-from silograph.cli.app import reproduce as cli_reproduce
 from silograph.experiments import catalogue
 from silograph.experiments.catalogue import EXPERIMENTS, Experiment
 

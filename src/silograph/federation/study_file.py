@@ -19,7 +19,8 @@ from silograph._util.checks import check_positive, check_whole
 from silograph._util.documents import check_keys, fill, fit_value, parse_toml, placing_errors, read_bytes, show
 from silograph.errors import ParameterError
 from silograph.federation.names import check_site_name, name_of, names_of, read_nodes, study_name_of
-from silograph.graph.pairs import Pairs, chosen_pairs
+from silograph.graph.allowed import choose_pairs
+from silograph.graph.pairs import Pairs
 from silograph.methods.common.settings import StudySettings
 
 LARGEST_STUDY = 1_000_000
@@ -130,7 +131,7 @@ def pairs_of(study: StudyFile, nodes: Sequence[str]) -> Pairs:
     listed = study.allow or study.forbid
     # As objects: NumPy would give every name the room of the longest
     table = None if listed is None else np.array(listed, dtype=object)
-    return chosen_pairs(
+    return choose_pairs(
         nodes,
         allowed=None if study.allow is None else table,
         forbidden=None if study.forbid is None else table,
