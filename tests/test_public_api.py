@@ -28,8 +28,10 @@ def test_the_public_names_are_these_and_all_of_them_exist():
         "SilosError",
         "SmoothGraph",
         "Solution",
+        "learn_files",
         "open_signals",
         "read_graph",
+        "read_run",
         "score",
         "write_graph",
     ]

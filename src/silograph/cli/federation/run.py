@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from rich.progress import Progress, TaskID
 
@@ -23,10 +21,10 @@ from silograph.federation.nvflare.authority import read_federation
 from silograph.federation.nvflare.session import ServerSession
 from silograph.federation.refusals import PASSING
 from silograph.federation.study_file import read_study
-from silograph.runs import folder as study_runs
-from silograph.runs.record import RECORD, check_output
+from silograph.runs.layout import FEDERATION, RunLayout
+from silograph.runs.record import RunRecord, read_record
+from silograph.runs.writer import adopt_results, begin_run, check_output
 
-COMMAND = "silograph federation run"
 EVERY = 0.5  # seconds between two looks at the history
 
 
@@ -50,7 +48,7 @@ class Going:
 
 def begun(request: RunRequest) -> Going:
     """A new run of a study."""
-    check_output(request.out, force=request.force, command=COMMAND)
+    check_output(request.out, force=request.force)
     study, nodes = read_study(request.study)
     invitation = read_federation(request.federation)
     sites = study.sites or invitation.sites
@@ -66,53 +64,54 @@ def begun(request: RunRequest) -> Going:
             f"{waiting[0]}.request.zip; or leave the site out: sites = [...] in {request.study}."
         )
     run = new_run(request.federation / RUNS, study, nodes, sites)
-    study_runs.begin(request.out, {"format": 1, "federation": str(request.federation.absolute()), "run": run.name})
+    begin_run(request.out, {"format": 1, "federation": str(request.federation.absolute()), "run": run.name})
     return Going(federation=request.federation, run=run)
 
 
 def resumed(out: Path, folder: Path | None) -> Going:
     """An unfinished run."""
-    asked = study_runs.request_of(out)
+    asked = RunLayout(out).read_request()
     if "federation" not in asked:
-        raise CheckpointError(f"{out}: is a run on this machine alone. Go on with: silograph learn --resume {out}")
+        raise CheckpointError(f"{out}: is a run on this machine alone. Go on with: {RunLayout(out).resume_command()}")
     federation = federation_folder(folder or Path(asked["federation"]))
     return Going(federation=federation, run=open_run(federation / RUNS / asked["run"]))
 
 
 def finished(
     going: Going, out: Path, *, show_progress: bool, say: Callable[[str], None]
-) -> tuple[dict[str, Any], list[str]]:
+) -> tuple[RunRecord, list[str]]:
     """Bring the run to its end and its results to `out`; the record, and what is worth a word."""
     lock = Lock(going.run.folder / "supervisor")
     if not lock.take():
-        raise SilosError(f"{out}: another `{COMMAND}` is at work on this run. Wait for it, or end it.")
+        raise SilosError(f"{out}: another `{FEDERATION}` is at work on this run. Wait for it, or end it.")
     with progress_bar(show_progress) as progress, ServerSession(going.federation) as lead:
         watch = _Watch(progress=progress, task=progress.add_task("Waiting for the sites", total=None), say=say)
         run = Supervisor(going.run, lead, tell=watch.tell, on_poll=watch.look).finish()
-    study_runs.adopt(out, run.folder / RESULTS)
+    adopt_results(out, run.folder / RESULTS)
     lock.release()
     with History.open_read(run.history) as history:
         rounds = len(history.rounds())
     shutil.copyfile(run.history, out / HISTORY)
-    record = json.loads((out / RECORD).read_text(encoding="utf-8"))
+    record = read_record(RunLayout(out).record)
     return record, _notes(record, rounds)
 
 
-def _notes(record: dict[str, Any], rounds: int) -> list[str]:
-    about = record["federation"]
-    sent = f"{(about['bytes_down'] + about['bytes_up']) / 1e6:.1f} MB"
+def _notes(record: RunRecord, rounds: int) -> list[str]:
+    about = record.federation
+    assert about is not None  # the coordinator wrote it
+    sent = f"{(about.bytes_down + about.bytes_up) / 1e6:.1f} MB"
     notes = [
-        f"{rounds} rounds with {len(record['silos'])} sites, {sent} sent, {about['attempts']} attempt(s); "
+        f"{rounds} rounds with {len(record.silos)} sites, {sent} sent, {about.attempts} attempt(s); "
         f"{HISTORY} has them all."
     ]
-    for site, reason in about["left_out"].items():
+    for site, reason in about.left_out.items():
         notes.append(f"Without {site} ({reason}): the result is the optimum of the other sites.")
-    if about["rejected_answers"]:
+    if about.rejected_answers:
         notes.append(
-            f"{about['rejected_answers']} answers were not believed; see runs/{about['run']}/quarantine/ in the "
+            f"{about.rejected_answers} answers were not believed; see runs/{about.run}/quarantine/ in the "
             "federation's folder."
         )
-    kept = [silo["name"] for silo in record["silos"] if not silo["graph_shared"]]
+    kept = [silo.name for silo in record.silos if not silo.graph_shared]
     if kept:
         notes.append(f"Graphs kept at their sites: {', '.join(kept)}.")
     return notes
