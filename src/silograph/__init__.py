@@ -5,6 +5,7 @@
     model.adjacency_, model.graph_, model.gap_
     model = ConsensusGraph(degree=5).fit({"oslo": X1, "lima": X2})    # several
     model.graphs_, model.consensus_graph_, model.contributions_, model.gap_
+    run = learn_files(["oslo.csv", "lima.csv"], degree=5, out="run")  # what `silograph learn` does
 
 The public names are those of ``__all__``; they are imported on first use, so that ``import silograph`` is quick.
 """

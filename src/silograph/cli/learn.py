@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
@@ -34,7 +35,9 @@ line may name the nodes; silos are aligned by these names.
 [bold]Exit codes[/bold]  0 learned; 1 bad input; 2 wrong options; 3 learned and written, but the tolerance was not met.
 After 1 and 2 nothing was written. 130 interrupted; a run over several silos with --out can be resumed.
 """
-SILOS_PANEL, ONE_PANEL, FILES_PANEL = "Several silos", "One table", "Tables and results"
+SilosOption = partial(typer.Option, rich_help_panel="Several silos")
+TableOption = partial(typer.Option, rich_help_panel="One table")
+FilesOption = partial(typer.Option, rich_help_panel="Tables and results")
 
 
 def learn(
@@ -59,49 +62,23 @@ def learn(
     ] = None,
     coupling: Annotated[
         float | None,
-        typer.Option(
-            help="How strongly silos are drawn together: 0 not at all, around 1 they fuse. Default: 0.5.",
-            rich_help_panel=SILOS_PANEL,
-        ),
+        SilosOption(help="How strongly silos are drawn together: 0 not at all, around 1 they fuse. Default: 0.5."),
     ] = None,
     sparsity: Annotated[
         float | None,
-        typer.Option(
-            help="How sparse the consensus is: 0 not at all, from 1 on it is empty. Default: 0.1.",
-            rich_help_panel=SILOS_PANEL,
-        ),
+        SilosOption(help="How sparse the consensus is: 0 not at all, from 1 on it is empty. Default: 0.1."),
     ] = None,
-    nu: Annotated[
-        float | None,
-        typer.Option(help="The model's ν, with --lam, instead of a coupling.", rich_help_panel=SILOS_PANEL),
-    ] = None,
-    lam: Annotated[
-        float | None,
-        typer.Option(help="The model's λ, with --nu, instead of a sparsity.", rich_help_panel=SILOS_PANEL),
-    ] = None,
-    method: Annotated[
-        str,
-        typer.Option(help="The exact optimum, the paper's Algorithm 1, or a baseline.", rich_help_panel=SILOS_PANEL),
-    ] = "exact",
+    nu: Annotated[float | None, SilosOption(help="The model's ν, with --lam, instead of a coupling.")] = None,
+    lam: Annotated[float | None, SilosOption(help="The model's λ, with --nu, instead of a sparsity.")] = None,
+    method: Annotated[str, SilosOption(help="The exact optimum, the paper's Algorithm 1, or a baseline.")] = "exact",
     rounds: Annotated[
-        int | None,
-        typer.Option(
-            help="Rounds of an iteration (default 50), or the most an exact method may take (200).",
-            rich_help_panel=SILOS_PANEL,
-        ),
+        int | None, SilosOption(help="Rounds of an iteration (default 50), or the most an exact method may take (200).")
     ] = None,
     pull: Annotated[
-        float | None,
-        typer.Option(
-            help="Strength of FedProx, MRMTL and Ditto, in units of 4β. Default: 1.", rich_help_panel=SILOS_PANEL
-        ),
+        float | None, SilosOption(help="Strength of FedProx, MRMTL and Ditto, in units of 4β. Default: 1.")
     ] = None,
     resume: Annotated[
-        Path | None,
-        typer.Option(
-            help="Go on with the unfinished run in this folder, just as if it had not stopped.",
-            rich_help_panel=SILOS_PANEL,
-        ),
+        Path | None, SilosOption(help="Go on with the unfinished run in this folder, just as if it had not stopped.")
     ] = None,
     solver: Annotated[
         str | None,
@@ -110,73 +87,38 @@ def learn(
             help="The exact Newton method, or the paper's gradient steps. Default: newton where there is a choice.",
         ),
     ] = None,
-    max_iter: Annotated[
-        int | None, typer.Option(help="Most iterations of one solve.", rich_help_panel=ONE_PANEL)
-    ] = None,
+    max_iter: Annotated[int | None, TableOption(help="Most iterations of one solve.")] = None,
     neighbours: Annotated[
-        int | None,
-        typer.Option(
-            help="Nearest neighbours to try first when nodes are many; still exact. 0: never.",
-            rich_help_panel=ONE_PANEL,
-        ),
+        int | None, TableOption(help="Nearest neighbours to try first when nodes are many; still exact. 0: never.")
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
+        FilesOption(
             help="Folder to write: graphs (graph.graphml, edges.csv, graph.npz) and run.json; while a run over several "
-            "silos goes on, its checkpoint.",
-            rich_help_panel=FILES_PANEL,
+            "silos goes on, its checkpoint."
         ),
     ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace an earlier run in --out.", rich_help_panel=FILES_PANEL)
-    ] = False,
+    force: Annotated[bool, FilesOption("--force", help="Replace an earlier run in --out.")] = False,
     standardize: Annotated[
-        bool,
-        typer.Option(
-            "--standardize",
-            help="Centre and scale each node first (different units or amplitudes).",
-            rich_help_panel=FILES_PANEL,
-        ),
+        bool, FilesOption("--standardize", help="Centre and scale each node first (different units or amplitudes).")
     ] = False,
-    drop: Annotated[
-        list[str] | None,
-        typer.Option(help="Column that is not a node; may be repeated.", rich_help_panel=FILES_PANEL),
-    ] = None,
-    key: Annotated[
-        str | None, typer.Option(help="Which array of an .npz file holds the signals.", rich_help_panel=FILES_PANEL)
-    ] = None,
+    drop: Annotated[list[str] | None, FilesOption(help="Column that is not a node; may be repeated.")] = None,
+    key: Annotated[str | None, FilesOption(help="Which array of an .npz file holds the signals.")] = None,
     header: Annotated[
         bool | None,
-        typer.Option(
-            "--header/--no-header",
-            help="Whether the first row names the nodes. Default: found out.",
-            rich_help_panel=FILES_PANEL,
-        ),
+        FilesOption("--header/--no-header", help="Whether the first row names the nodes. Default: found out."),
     ] = None,
     precomputed: Annotated[
-        bool,
-        typer.Option(
-            "--precomputed",
-            help="Tables are symmetric matrices of mean squared differences.",
-            rich_help_panel=FILES_PANEL,
-        ),
+        bool, FilesOption("--precomputed", help="Tables are symmetric matrices of mean squared differences.")
     ] = False,
     allow: Annotated[
-        Path | None,
-        typer.Option(
-            help="CSV of two node names per row: the only pairs that may be edges.", rich_help_panel=FILES_PANEL
-        ),
+        Path | None, FilesOption(help="CSV of two node names per row: the only pairs that may be edges.")
     ] = None,
     forbid: Annotated[
-        Path | None,
-        typer.Option(help="CSV of two node names per row: pairs that may not be edges.", rich_help_panel=FILES_PANEL),
+        Path | None, FilesOption(help="CSV of two node names per row: pairs that may not be edges.")
     ] = None,
     report: Annotated[
-        bool,
-        typer.Option(
-            "--report", help="Also write report.html, a page to look at, into --out.", rich_help_panel=FILES_PANEL
-        ),
+        bool, FilesOption("--report", help="Also write report.html, a page to look at, into --out.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the run's record as JSON instead of a table.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,

@@ -22,7 +22,9 @@ RECORD, CONSENSUS, SILOS, HISTORY = "run.json", "consensus", "silos", "history.c
 GRAPH_FILES = ("graph.graphml", "edges.csv", "graph.npz")
 GRAPH, EDGES = "graph.npz", "edges.csv"
 RESULT_NAMES = (*GRAPH_FILES, CONSENSUS, SILOS, HISTORY, RECORD)
+CHECKPOINT_DONE = ".checkpoint.done"  # what the checkpoint is called when the results are in place
 TEMPORARY = (".checkpoint.", ".results.")  # what a run that was killed as it began or ended may leave
+COORDINATED = "results"  # where a coordinator's folder holds the run
 LEARN, FEDERATION = "silograph learn", "silograph federation run"  # the commands that write a run
 
 
@@ -62,16 +64,6 @@ class RunLayout:
     def request(self) -> Path:
         """What an unfinished run was asked for."""
         return self.checkpoint / "request.json"
-
-    @property
-    def done(self) -> Path:
-        """What the checkpoint is called when the results are in place."""
-        return self.folder / ".checkpoint.done"
-
-    @property
-    def results(self) -> RunLayout:
-        """The run that a coordinator's folder holds."""
-        return RunLayout(self.folder / "results")
 
     @property
     def is_finished(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -25,7 +25,7 @@ from silograph.protocol.silo import Silo
 from silograph.runs.layout import RunLayout
 from silograph.runs.reader import RunData, read_run
 from silograph.runs.request import LearnRequest, make_request, read_request
-from silograph.runs.results import Sources, study_run, table_run
+from silograph.runs.results import RunContext, study_run, table_run
 from silograph.runs.writer import abandon_run, begin_run, check_output, finish_run, tidy
 
 PathLike = str | os.PathLike[str]
@@ -56,6 +56,9 @@ def learn_files(
     Settings are those of the command line, by name: degree, alpha, beta, tol, zeta, solver; of one table max_iter,
     neighbours; of several coupling, sparsity, nu, lam, method, rounds, pull; of reading standardize, drop, key, header,
     precomputed, allow, forbid.
+
+    The run has its `record`, `consensus_graph`, `graphs` by silo, `history`, `converged`, `warnings` worth telling, and
+    `folder`.
     """
     given = [Path(paths)] if isinstance(paths, str | os.PathLike) else [Path(path) for path in paths]
     if resume is not None:
@@ -86,7 +89,7 @@ class _Tables:
 
     nodes: tuple[str, ...]
     silos: list[Silo]
-    sources: Sources
+    sources: Mapping[str, Mapping[str, Any]]  # what each silo's record tells of its file
 
     @property
     def checksums(self) -> list[str]:
@@ -106,20 +109,26 @@ def _learn(
         if out is not None and resumed is None:
             begin_run(out, request.as_data(tables.checksums))
 
-    def about() -> dict[str, Any]:
-        seconds = time.perf_counter() - started
-        return {"folder": out, "options": request.options(), "resumed": resumed is not None, "seconds": seconds}
+    def context() -> RunContext:
+        return RunContext(
+            nodes=tables.nodes,
+            sources=tables.sources,
+            options=request.options(),
+            folder=out,
+            resumed=resumed is not None,
+            seconds=time.perf_counter() - started,
+        )
 
     silo = tables.silos[0]
     if isinstance(request.settings, Settings):
         on_progress(f"Learning {len(tables.nodes)} nodes", None)
         learned = learn(silo.cost, silo.pairs, request.settings)
-        run = table_run(learned, request.settings, tables.nodes, tables.sources, **about())
+        run = table_run(learned, request.settings, context())
         begin()  # not before: there are no rounds to resume from, so that who interrupts it has nothing to clear away
     else:
         begin()
         study = _learn_silos(tables.silos, request.settings, out, on_progress, resumed=resumed is not None)
-        run = study_run(study, request.settings, silo.pairs, tables.nodes, tables.sources, **about())
+        run = study_run(study, request.settings, silo.pairs, context())
     if out is not None:
         finish_run(out, run)
     return run

@@ -13,7 +13,7 @@ from silograph.data.alignment import check_silo_names
 from silograph.errors import GraphError
 from silograph.graph.files import read_graph
 from silograph.graph.graph import Graph
-from silograph.runs.layout import GRAPH, RECORD, RunLayout
+from silograph.runs.layout import COORDINATED, GRAPH, RECORD, RunLayout
 from silograph.runs.record import AGAIN, ResultRecord, RunRecord, SiloRecord, read_record
 
 
@@ -85,8 +85,8 @@ def _finished(layout: RunLayout) -> RunLayout:
     folder = layout.folder
     if not folder.is_dir():
         raise GraphError(f"{folder}: expected the folder of a run, got no folder. Check the path.")
-    if layout.results.record.is_file():
-        layout = layout.results
+    if (inner := RunLayout(folder / COORDINATED)).record.is_file():
+        layout = inner
     if layout.checkpoint.is_dir():
         raise GraphError(f"{folder}: this run is not finished. Go on with: {layout.resume_command()}")
     if not layout.record.is_file():

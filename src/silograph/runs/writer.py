@@ -18,7 +18,7 @@ from silograph._util.files import check_writable
 from silograph.errors import OutputError
 from silograph.graph.files import write_graph
 from silograph.graph.graph import Graph
-from silograph.runs.layout import GRAPH_FILES, RECORD, RESULT_NAMES, SILOS, TEMPORARY, RunLayout
+from silograph.runs.layout import CHECKPOINT_DONE, GRAPH_FILES, RECORD, RESULT_NAMES, SILOS, TEMPORARY, RunLayout
 from silograph.runs.reader import RunData
 
 
@@ -50,7 +50,7 @@ def begin_run(folder: Path, request: Mapping[str, Any]) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         tidy(folder)
         if layout.checkpoint.exists():
-            layout.checkpoint.replace(layout.done)
+            layout.checkpoint.replace(folder / CHECKPOINT_DONE)
         made = Path(tempfile.mkdtemp(prefix=TEMPORARY[0], dir=folder))
         text = json.dumps(request, indent=2, ensure_ascii=False) + "\n"
         (made / layout.request.name).write_text(text, encoding="utf-8")
@@ -116,7 +116,7 @@ def _put_in_place(layout: RunLayout, fill_in: Callable[[Path], object]) -> None:
                 _replace(folder / name, made / name)
         finally:
             shutil.rmtree(made, ignore_errors=True)
-        layout.checkpoint.replace(layout.done)  # at once; removing it takes longer
+        layout.checkpoint.replace(folder / CHECKPOINT_DONE)  # at once; removing it takes longer
         tidy(folder)
     except OSError as error:
         raise OutputError(f"{folder}: the results cannot be written ({error.strerror}).") from error

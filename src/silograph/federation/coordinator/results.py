@@ -13,7 +13,7 @@ from silograph.federation.coordinator.run_folder import RESULTS, RunFolder
 from silograph.federation.study_file import StudyFile
 from silograph.graph.pairs import Pairs
 from silograph.runs.record import FederationRecord, finite
-from silograph.runs.results import study_run
+from silograph.runs.results import RunContext, study_run
 from silograph.runs.writer import write_results as write_run
 
 
@@ -21,20 +21,17 @@ def write_results(
     run: RunFolder, study: StudyFile, learned: StudyResult, pairs: Pairs, history: History, *, seconds: float
 ) -> None:
     """Write graphs, history and record, whole or not at all."""
-    results = study_run(
-        learned,
-        study.settings,
-        pairs,
-        run.nodes,
-        {site: _source(learned.reported.get(site, {})) for site in run.sites},
-        folder=run.folder / RESULTS,
+    context = RunContext(
+        nodes=run.nodes,
+        sources={site: _source(learned.reported.get(site, {})) for site in run.sites},
         options={"standardize": study.standardize},
+        folder=run.folder / RESULTS,
         resumed=any(event.kind == "resumed" for event in history.events()),
         seconds=seconds,
         federation=_federation(run, study, history),
     )
     with writing_folder(run.folder / RESULTS, replace=True) as inside:
-        write_run(inside, results)
+        write_run(inside, study_run(learned, study.settings, pairs, context))
 
 
 def _federation(run: RunFolder, study: StudyFile, history: History) -> FederationRecord:
