@@ -169,6 +169,10 @@ class Consortium:
     def table(self, site: str) -> Path:
         return self.folder / site / f"{site}.csv"
 
+    @property
+    def tables(self) -> dict[str, Path]:
+        return {site: self.table(site) for site in self.sites}
+
     def service(self, site: str) -> SiteService:
         return SiteService(self.folder / site, signer=self.signers[site], trust=self.trust)
 

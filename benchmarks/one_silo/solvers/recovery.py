@@ -6,13 +6,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from benchmarks.solver import Answer
 from silograph._util.kernel import kernel
 from silograph._util.types import Vector
 from silograph.graph.nearest import cheapest_pair
 from silograph.local.problem import LocalProblem
 
 
-def recovered(problem: LocalProblem, y: Vector) -> Iterator[Vector]:
+def recovered(problem: LocalProblem, y: Vector) -> Iterator[Answer]:
     """w(y); and, where it leaves nodes bare and would score infinity, the same with their cheapest edges added."""
     w = np.empty(problem.cost.size)
     degrees = np.zeros(y.size)
@@ -23,7 +24,7 @@ def recovered(problem: LocalProblem, y: Vector) -> Iterator[Vector]:
         # The minimiser of c w + (q/2) w² − α log w, the bare node's own part of the objective
         c, q = cost[bare], problem.quadratic
         w[where[bare]] = (np.sqrt(c**2 + 4 * problem.alpha * q) - c) / (2 * q)
-    yield w
+    yield Answer(w=w)
 
 
 @kernel

@@ -15,7 +15,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -23,10 +22,12 @@ from typing import Any, Literal
 
 import psutil
 
-from federation.consortium import NODES, SITES, write_table
+from silograph.federation.study_file import parse_study
+from testing.conformance import assert_same_result, learned_here
+from testing.consortium import NODES, SITES, write_table
+from testing.waiting import PATIENCE, eventually
 
 NAME, SERVER = "test", "server"
-PATIENCE = 300.0  # seconds for anything that takes a few on an idle machine
 ENDING = 30.0  # seconds for a host to end what it hosts
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
@@ -60,6 +61,7 @@ class RealFederation:
         start: bool = True,
     ) -> None:
         self.folder, self.sites, self.port = folder.resolve(), tuple(sites), free_port()
+        self.nodes = tuple(nodes)
         self.fed = self.folder / NAME
         self.hosts: dict[str, subprocess.Popen[bytes]] = {}
         self._spawned: list[subprocess.Popen[str]] = []
@@ -68,7 +70,7 @@ class RealFederation:
         self.folder.mkdir(parents=True, exist_ok=True)
         for seed, site in enumerate(self.sites):
             make_table(self.table(site), seed)
-        (self.folder / "nodes.txt").write_text("\n".join(nodes) + "\n")
+        (self.folder / "nodes.txt").write_text("\n".join(self.nodes) + "\n")
         try:
             self._found()
             if start:
@@ -98,6 +100,12 @@ class RealFederation:
 
     def home(self, site: str) -> Path:
         return self.folder / site
+
+    def assert_conforms(self, results: Path, text: str, sites: Sequence[str] | None = None) -> None:
+        """A study's results are just what learning in this process from these sites' tables gives; or from all."""
+        study, sites = parse_study(text.encode(), source="study"), self.sites if sites is None else sites
+        learned = learned_here(study, self.nodes, {site: self.table(site) for site in sites})
+        assert_same_result(results, learned, self.nodes, sites, shared=study.share_graphs)
 
     # --- commands ----------------------------------------------------------------------------------------------------
 
@@ -180,8 +188,12 @@ class RealFederation:
         """Wait until `federation status --quick` shows these sites, or all, as connected."""
         wanted = set(self.sites if sites is None else sites)
         with contextlib.suppress(AssertionError):  # to look into the log is quicker than to ask by a command
-            until(lambda: all(self._joined(site) > self._joins.get(site, -1) for site in wanted), min(seconds, 60.0))
-        until(lambda: wanted <= {one["site"] for one in self.status()["sites"] if one["connected"]}, seconds, 0.3)
+            eventually(
+                lambda: all(self._joined(site) > self._joins.get(site, -1) for site in wanted), min(seconds, 60.0)
+            )
+        eventually(
+            lambda: wanted <= {one["site"] for one in self.status()["sites"] if one["connected"]}, seconds, every=0.3
+        )
 
     def find(self, kind: Kind, site: str | None = None) -> psutil.Process | None:
         """The process of this kind, of the first site unless another is named; None if it does not run."""
@@ -197,7 +209,7 @@ class RealFederation:
     def kill(self, kind: Kind, site: str | None = None, *, number: int = signal.SIGKILL, seconds: float = 60.0) -> int:
         """Send SIGKILL, or another signal, to the process of this kind as soon as there is one; its pid."""
         found: list[psutil.Process] = []
-        until(lambda: bool(found.extend(filter(None, [self.find(kind, site)])) or found), seconds)
+        eventually(lambda: bool(found.extend(filter(None, [self.find(kind, site)])) or found), seconds)
         found[0].send_signal(number)
         return found[0].pid
 
@@ -244,6 +256,9 @@ class RealFederation:
         log = self.fed / "logs" / "server.log"
         return log.read_text().count(f"New client {site}@") if log.exists() else 0
 
+    def _connected(self) -> set[str]:
+        return {one["site"] for one in self.status()["sites"] if one["connected"]}
+
     def _host(self, name: str, *arguments: str) -> None:
         assert name not in self.hosts, f"{name} is hosted already"
         with (self.folder / f"{name}.log").open("ab") as log:
@@ -271,14 +286,6 @@ def study_text(learn: str, policy: str = "", *, name: str = "test", **top: str) 
     """A study file: `learn` and `policy` are lines of TOML, `top` gives more entries above them, as TOML too."""
     lines = [f'name = "{name}"', 'nodes = "nodes.txt"', *(f"{key} = {value}" for key, value in top.items())]
     return "\n".join([*lines, "[learn]", learn, "[policy]", policy]) + "\n"
-
-
-def until(true: Callable[[], object], seconds: float = PATIENCE, every: float = 0.05) -> None:
-    """Wait until something is so."""
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(every)
 
 
 def free_port() -> int:

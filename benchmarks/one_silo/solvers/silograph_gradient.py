@@ -13,8 +13,8 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks.solvers.base import Iterative
-from benchmarks.solvers.recovery import recovered
+from benchmarks.one_silo.solvers.recovery import recovered
+from benchmarks.solver import Answer, Iterative
 from silograph._util.kernel import kernel
 from silograph._util.types import Vector
 from silograph.local.problem import LocalProblem
@@ -42,17 +42,17 @@ class Gradient:
             p.cost, p.quadratic, p.alpha, p.n_nodes, self.fixed, n_iter, *state
         )
 
-    def answers(self) -> Iterator[Vector]:
+    def answers(self) -> Iterator[Answer]:
         """The weights, and those that their own multipliers call for."""
-        yield self.w
+        yield Answer(w=self.w)
         degrees = self.problem.pairs.degrees(self.w)
         if degrees.min() > 0:
             yield from recovered(self.problem, self.problem.alpha / degrees)
 
 
 SOLVERS = {
-    "gradient-paper": Iterative(partial(Gradient, step=PAPER_STEP)),
-    "gradient": Iterative(partial(Gradient, step=None)),
+    "gradient-paper": Iterative(start=partial(Gradient, step=PAPER_STEP)),
+    "gradient": Iterative(start=partial(Gradient, step=None)),
 }
 
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import csr_array
 
-from benchmarks.solvers.base import WholeCall
-from silograph._util.types import Vector
+from benchmarks.solver import Answer, WholeCall
 from silograph.graph.pairs import Pairs
 from silograph.local.problem import LocalProblem
 
 
-def call(problem: LocalProblem, tol: float, limit: float) -> Vector:
+def call(problem: LocalProblem, tol: float, limit: float) -> Answer:
     """The weights of one call; all zero when it failed or ran out of time."""
     import cvxpy
 
@@ -35,8 +34,8 @@ def call(problem: LocalProblem, tol: float, limit: float) -> Vector:
             tol_gap_abs=tol, tol_gap_rel=tol, tol_feas=tol, time_limit=limit, max_threads=1,
         )  # fmt: skip
     except cvxpy.SolverError:
-        return np.zeros(pairs.size)
-    return np.zeros(pairs.size) if w.value is None else np.maximum(w.value, 0.0)
+        return Answer(w=np.zeros(pairs.size))
+    return Answer(w=np.zeros(pairs.size) if w.value is None else np.maximum(w.value, 0.0))
 
 
 def warm_up(problem: LocalProblem) -> None:

@@ -15,7 +15,7 @@ from scipy.sparse.linalg import splu
 from scipy.spatial import KDTree
 from scipy.spatial.distance import pdist
 
-from benchmarks.catalogue import DATASETS, Case
+from benchmarks.one_silo.catalogue import DATASETS, Case
 from silograph._util.types import Matrix, Vector
 from silograph.graph.pairs import Pairs
 from silograph.local.degree import first_theta, problem_at

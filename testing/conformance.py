@@ -1,7 +1,7 @@
 """What every engine must do: end with the folder that learning in this process ends with, bit for bit.
 
-A new engine's test runs a study of `METHODS` on its sites' tables, and calls `assert_same_result` with its results and
-what `learned_here` learns from the same tables.
+A new engine's test is marked `every_method`, runs the study on its sites' tables, and calls `assert_conforms` with the
+run's folder; or `assert_same_result` with its results and what `learned_here` learns from the same tables.
 """
 
 from __future__ import annotations
@@ -13,9 +13,12 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 
+import pytest
+
 from silograph.data.alignment import order_of
 from silograph.data.costs import TableOptions, read_costs
 from silograph.engine.study import StudyResult, learn_silos
+from silograph.federation.coordinator.run import CoordinatorRun
 from silograph.federation.study_file import StudyFile, pairs_of
 from silograph.graph.files import read_graph, write_graph
 from silograph.graph.graph import Graph, graph_on
@@ -49,6 +52,22 @@ METHODS = [
 EXACT = 'method = "exact"\nrounds = 4\n' + GIVEN
 ALGORITHM1 = METHODS[6]
 DITTO = 'method = "ditto"\n' + GIVEN
+
+
+def name_of(method: str) -> str:
+    """A study's [learn] in one line, as the name of a test."""
+    return method.replace("method = ", "").replace('"', "").strip().replace("\n", ", ")
+
+
+every_method = pytest.mark.parametrize("method", METHODS, ids=name_of)
+
+
+def assert_conforms(run: CoordinatorRun, tables: Mapping[str, Path], results: Path | None = None) -> None:
+    """A run that an engine has brought to its end has just what learning from the tables in this process gives."""
+    study = run.study()
+    learned = learned_here(study, run.nodes, tables)
+    pairs, folder = pairs_of(study, run.nodes), results or run.folder / "results"
+    assert_same_result(folder, learned, run.nodes, run.sites, pairs=pairs, shared=study.share_graphs)
 
 
 def learned_here(study: StudyFile, nodes: Sequence[str], tables: Mapping[str, Path]) -> StudyResult:

@@ -14,14 +14,13 @@ from functools import partial
 import numpy as np
 from scipy.spatial.distance import squareform
 
-from benchmarks.solvers.base import WholeCall
-from silograph._util.types import Vector
+from benchmarks.solver import Answer, WholeCall
 from silograph.local.problem import LocalProblem
 
 DEFAULT_STEP = 0.04
 
 
-def call(problem: LocalProblem, n_iter: float, limit: float, *, safe: bool) -> Vector:
+def call(problem: LocalProblem, n_iter: float, limit: float, *, safe: bool) -> Answer:
     """The weights after `n_iter` iterations, without the negative parts that the method leaves."""
     from pygsp2.graph_learning import graph_log_degree
 
@@ -32,8 +31,7 @@ def call(problem: LocalProblem, n_iter: float, limit: float, *, safe: bool) -> V
         found = graph_log_degree(
             squareform(problem.cost), a, b, gamma=step, maxiter=int(n_iter), tol=0.0, verbose=False
         )
-    w: Vector = np.maximum(squareform(found, checks=False), 0.0)
-    return w
+    return Answer(w=np.maximum(squareform(found, checks=False), 0.0))
 
 
 def settings(target: float) -> Iterator[float]:

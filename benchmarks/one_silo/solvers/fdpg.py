@@ -16,8 +16,8 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks.solvers.base import Iterative
-from benchmarks.solvers.recovery import recovered
+from benchmarks.one_silo.solvers.recovery import recovered
+from benchmarks.solver import Answer, Iterative
 from silograph._util.kernel import kernel
 from silograph._util.types import Vector
 from silograph.local.problem import LocalProblem
@@ -45,15 +45,15 @@ class DualProximalGradient:
         else:
             self.momentum = _fixed(*facts, self.restart, *state)
 
-    def answers(self) -> Iterator[Vector]:
+    def answers(self) -> Iterator[Answer]:
         """The weights that the multipliers call for."""
         return recovered(self.problem, self.y)
 
 
 SOLVERS = {
-    "fdpg": Iterative(DualProximalGradient),
-    "fdpg-restart": Iterative(partial(DualProximalGradient, restart=True)),
-    "fdpg-search": Iterative(partial(DualProximalGradient, search=True)),
+    "fdpg": Iterative(start=DualProximalGradient),
+    "fdpg-restart": Iterative(start=partial(DualProximalGradient, restart=True)),
+    "fdpg-search": Iterative(start=partial(DualProximalGradient, search=True)),
 }
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from benchmarks.solvers.base import WholeCall
-from silograph._util.types import Vector
+from benchmarks.solver import Answer, WholeCall
 from silograph.local.problem import LocalProblem
 from silograph.local.solvers import exact
 
 
-def call(problem: LocalProblem, tol: float, limit: float) -> Vector:
+def call(problem: LocalProblem, tol: float, limit: float) -> Answer:
     """The weights of one call; it needs no time limit."""
-    return exact.solve(problem, tol=tol).w
+    return Answer(w=exact.solve(problem, tol=tol).w)
 
 
 SOLVERS = {

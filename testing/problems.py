@@ -77,7 +77,7 @@ def cvxpy_optimum(local: LocalProblem) -> float:
     """The optimal value by an independent solver."""
     import cvxpy as cp
 
-    from judge import minimum
+    from testing.judge import minimum
 
     incidence = np.zeros((local.n_nodes, local.pairs.size))
     index = np.arange(local.pairs.size)

@@ -17,8 +17,8 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks.solvers.base import Iterative
-from benchmarks.solvers.recovery import recovered
+from benchmarks.one_silo.solvers.recovery import recovered
+from benchmarks.solver import Answer, Iterative
 from silograph._util.kernel import kernel
 from silograph._util.types import Vector
 from silograph.local.problem import LocalProblem
@@ -48,15 +48,15 @@ class ForwardBackwardForward:
             self.w, self.y, self.degrees, self.prox,
         )  # fmt: skip
 
-    def answers(self) -> Iterator[Vector]:
+    def answers(self) -> Iterator[Answer]:
         """The primal iterate without its negative parts, and what the dual iterate calls for."""
-        yield np.maximum(self.w, 0.0)
+        yield Answer(w=np.maximum(self.w, 0.0))
         yield from recovered(self.problem, self.prox)
 
 
 SOLVERS = {
-    "fbf": Iterative(ForwardBackwardForward),
-    "fbf-scaled": Iterative(partial(ForwardBackwardForward, scale=0.05)),
+    "fbf": Iterative(start=ForwardBackwardForward),
+    "fbf-scaled": Iterative(start=partial(ForwardBackwardForward, scale=0.05)),
 }
 
 
