@@ -8,7 +8,7 @@ width of a terminal and on the versions of the libraries which draw it.
 
 import inspect
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 from types import NoneType
@@ -39,8 +39,9 @@ def _commands(command: Any, name: str) -> Iterator[str]:
     """A command's section, then those of the commands in it."""
     below = getattr(command, "commands", {})
     yield f"{'#' * (1 + len(name.split()))} {name}\n"
-    arguments = [part for part in command.params if part.param_type_name == "argument" and not _is_hidden(part)]
-    options = [part for part in command.params if part.param_type_name == "option" and not _is_hidden(part)]
+    shown = [part for part in command.get_params(command.context_class(command)) if not _is_hidden(part)]
+    arguments = [part for part in shown if part.param_type_name == "argument"]
+    options = [part for part in shown if part.param_type_name == "option"]
     usage = [name, "[OPTIONS]", *map(_usage, arguments), *(["COMMAND"] if below else [])]
     yield f"```\n{' '.join(usage)}\n```\n"
     yield f"{_text(command.help or '')}\n"
@@ -86,14 +87,21 @@ def _row(option: Any, types: Mapping[str, Any]) -> list[str]:
 
 def _kind(option: Any, annotation: Any) -> str:
     """What is to be given: the choices, or the kind of value."""
+    listed = re.fullmatch(r"\[?(\w+(?:\|\w+)+)\]?", option.metavar or "")  # choices that are written out
+    if listed:
+        return _choices(listed[1].split("|"))
     if option.metavar:
         return f"`{option.metavar}`"
     kind = annotation
     while get_args(kind):  # list[str] | None is a text that may be given several times
         kind = next(inside for inside in get_args(kind) if inside is not NoneType)
     if issubclass(kind, Enum):
-        return "one of " + ", ".join(f"`{choice.value}`" for choice in kind)
+        return _choices([str(choice.value) for choice in kind])
     return WORDS[kind]
+
+
+def _choices(names: Sequence[str]) -> str:
+    return "one of " + ", ".join(f"`{name}`" for name in names)
 
 
 def _default(option: Any) -> str:
@@ -118,7 +126,7 @@ def _cell(text: str | None) -> str:
 
 
 def _is_hidden(part: Any) -> bool:
-    return bool(getattr(part, "hidden", False))
+    return part.name == "help" or bool(getattr(part, "hidden", False))
 
 
 if __name__ == "__main__":
