@@ -45,9 +45,9 @@ def _commands(command: Any, name: str) -> Iterator[str]:
     usage = [name, "[OPTIONS]", *map(_usage, arguments), *(["COMMAND"] if below else [])]
     yield f"```\n{' '.join(usage)}\n```\n"
     yield f"{_text(command.help or '')}\n"
+    types = get_type_hints(inspect.unwrap(command.callback), include_extras=True) if command.callback else {}
     if arguments:
-        yield _table(["argument", ""], [[f"`{_name(part)}`", _cell(part.help)] for part in arguments])
-    types = get_type_hints(inspect.unwrap(command.callback)) if command.callback else {}
+        yield _table(["argument", ""], [[f"`{_name(part)}`", _help(types[part.name])] for part in arguments])
     for panel in dict.fromkeys(getattr(part, "rich_help_panel", None) for part in options):
         rows = [_row(part, types) for part in options if getattr(part, "rich_help_panel", None) == panel]
         yield _table([panel or "option", "", "default"], rows)
@@ -82,7 +82,7 @@ def _dedented(lines: str) -> str:
 def _row(option: Any, types: Mapping[str, Any]) -> list[str]:
     names = ", ".join(f"`{name}`" for name in (*option.opts, *option.secondary_opts))
     kind = "" if option.is_flag else f" {_kind(option, types[option.name])}"
-    return [f"{names}{kind}", _cell(option.help), _default(option)]
+    return [f"{names}{kind}", _help(types[option.name]), _default(option)]
 
 
 def _kind(option: Any, annotation: Any) -> str:
@@ -98,6 +98,11 @@ def _kind(option: Any, annotation: Any) -> str:
     if issubclass(kind, Enum):
         return _choices([str(choice.value) for choice in kind])
     return WORDS[kind]
+
+
+def _help(annotation: Any) -> str:
+    """The help of a parameter, from where it is written: not all versions of typer keep that of arguments."""
+    return _cell(next(about.help for about in annotation.__metadata__))
 
 
 def _choices(names: Sequence[str]) -> str:
@@ -126,7 +131,7 @@ def _cell(text: str | None) -> str:
 
 
 def _is_hidden(part: Any) -> bool:
-    return part.name == "help" or bool(getattr(part, "hidden", False))
+    return "--help" in part.opts or bool(getattr(part, "hidden", False))
 
 
 if __name__ == "__main__":
