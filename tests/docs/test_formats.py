@@ -20,7 +20,7 @@ from silograph.federation.coordinator.history import EventKind, History
 from silograph.federation.refusals import PASSING, REASONS
 from silograph.federation.site.settings import SECTIONS, SiteSettings
 from silograph.federation.study_file import Policy, parse_study
-from silograph.methods.settings import StudySettings
+from silograph.methods.common.settings import StudySettings
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 
