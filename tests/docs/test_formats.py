@@ -7,19 +7,20 @@ import sqlite3
 from contextlib import closing
 from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import get_args, get_type_hints
+from typing import get_args
 
 import numpy as np
 import pytest
 
 import silograph
-from federation.consortium import Consortium
+from federation.consortium import Consortium, Loopback, close
 from silograph.errors import ParameterError
 from silograph.federation import study_file
 from silograph.federation.coordinator.history import EventKind, History
 from silograph.federation.refusals import PASSING, REASONS
 from silograph.federation.site.settings import SECTIONS, SiteSettings
 from silograph.federation.study_file import Policy, parse_study
+from silograph.methods.common.registry import built_in
 from silograph.methods.common.settings import StudySettings
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
@@ -56,7 +57,10 @@ def written(value: object) -> str:
 
 def check_defaults(text: str, kind: type, section_keys: set[str] | None = None) -> None:
     """The last cell in backticks is the dataclass's default; words stand for None and for what is computed."""
-    defaults = {field.name: field.default for field in fields(kind)}
+    defaults = {
+        field.name: field.default if field.default_factory is MISSING else field.default_factory()
+        for field in fields(kind)
+    }
     for row in rows(text):
         (name,) = re.findall(r"`([^`]+)`", row[0])
         shown = re.fullmatch(r"`([^`]+)`", row[-1])
@@ -65,7 +69,7 @@ def check_defaults(text: str, kind: type, section_keys: set[str] | None = None) 
         if defaults[name] is MISSING:
             assert row[-1] == "required", name
         elif shown is None:
-            assert defaults[name] in (None, ()) or (name == "methods" and row[-1] == "all"), name
+            assert defaults[name] in (None, (), {}) or (name == "methods" and row[-1] == "all"), name
         else:
             assert shown[1] == written(defaults[name]), name
 
@@ -90,6 +94,7 @@ def test_the_study_file_has_these_settings():
     text = section("study-file.md", "`[learn]`")
     assert keys(text) == [field.name for field in fields(StudySettings)]
     check_defaults(text, StudySettings)
+    assert set(re.findall(r"`([^`]+)`", rows(text)[0][1])) == set(built_in())
 
 
 def test_the_study_file_has_this_policy():
@@ -170,6 +175,15 @@ def tables(folder: Path) -> list[Path]:
     return paths
 
 
+def finished_run(consortium: Consortium) -> Path:
+    """The results of a study between sites that a call reaches."""
+    run, services = consortium.run(), {site: consortium.service(site) for site in consortium.sites}
+    outcome = consortium.run_attempt(run, Loopback(services))
+    close(services)
+    assert outcome.ended == "done", outcome
+    return run.folder / "results"
+
+
 def check_record(record: dict) -> None:
     """Every key of a record is on the page, and none is on the page that a record does not have."""
     page = section("run-folder.md", "run.json")
@@ -191,8 +205,7 @@ def test_every_key_of_a_real_record_is_on_the_page(tmp_path):
     paths = tables(tmp_path)
     silograph.learn_files(paths[0], out=tmp_path / "one")
     silograph.learn_files(paths, degree=3, out=tmp_path / "several")
-    consortium = Consortium(tmp_path / "consortium")
-    federated = consortium.finished(consortium.run())
+    federated = finished_run(Consortium(tmp_path / "consortium"))
     kinds = set()
     for folder in (tmp_path / "one", tmp_path / "several", federated):
         record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
@@ -223,7 +236,7 @@ def test_every_column_and_step_of_the_history_of_every_method_is_on_the_page(tmp
     told = section("run-folder.md", "history.csv")
     columns, steps = set(keys(told)), next(row[1] for row in rows(told) if row[0] == "`step`")
     seen: set[str] = set()
-    for method in get_args(get_type_hints(StudySettings)["method"]):
+    for method in built_in():
         out = tmp_path / method
         silograph.learn_files(paths, method=method, degree=3, out=out)
         with (out / "history.csv").open(encoding="utf-8", newline="") as file:
@@ -235,8 +248,7 @@ def test_every_column_and_step_of_the_history_of_every_method_is_on_the_page(tmp
 
 
 def test_the_fields_of_a_real_audit_log_are_on_the_page(tmp_path):
-    consortium = Consortium(tmp_path, approve_all=True)
-    consortium.finished(consortium.run())
+    finished_run(Consortium(tmp_path))
     told = set(keys(section("federation.md", "The audit log")))
     lines = (tmp_path / "oslo" / "audit.jsonl").read_text(encoding="utf-8").splitlines()
     assert {name for line in lines for name in json.loads(line)} <= told

@@ -13,6 +13,7 @@ from silograph.cli.app import app
 from silograph.federation.coordinator.attempt import run_attempt
 from silograph.federation.envelope import open_message
 from silograph.federation.refusals import REASONS
+from silograph.federation.site.service import SiteService
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "how-to" / "site.md").read_text(encoding="utf-8")
 THREE = '["kyoto", "lima", "oslo"]'
@@ -20,6 +21,10 @@ THREE = '["kyoto", "lima", "oslo"]'
 
 def says(text: str) -> bool:
     return text in " ".join(GUIDE.split())
+
+
+def services_of(consortium: Consortium) -> dict[str, SiteService]:
+    return {name: consortium.service(name) for name in consortium.sites}
 
 
 def site(*arguments: str) -> str:
@@ -44,9 +49,9 @@ def test_a_site_checks_who_takes_part(tmp_path, policy, sites, answered):
     assert says('by default all, or two with `on_missing = "continue"`')
     consortium = Consortium(tmp_path, sites=("kyoto", "lima"))
     run = consortium.run(policy=policy, **({"sites": sites} if sites else {}))
-    transport = Loopback(consortium.desks())
-    outcome = consortium.run_attempt(run, transport)
-    close(transport.desks)
+    services = services_of(consortium)
+    outcome = consortium.run_attempt(run, Loopback(services))
+    close(services)
     assert (outcome.ended == "done") == answered
     assert answered or {trouble["reason"] for trouble in outcome.troubles} == {REASONS["sites"]}
 
@@ -74,12 +79,12 @@ def test_what_a_revocation_means(tmp_path, monkeypatch):
         return answer
 
     def attempt(name):
-        transport = Loopback(consortium.desks(), tamper=revoking)
+        services = services_of(consortium)
         outcome = run_attempt(
-            run, transport, attempt=name, signer=consortium.server, trust=consortium.trust,
+            run, Loopback(services, tamper=revoking), attempt=name, signer=consortium.server, trust=consortium.trust,
             stopped=lambda: "unapproved" in stop,
         )  # fmt: skip
-        close(transport.desks)
+        close(services)
         return outcome
 
     first = attempt("a")
@@ -105,7 +110,9 @@ def test_approving_by_the_hash_counts_rounds_from_0_again_and_names_the_real_acc
     for name in consortium.sites:
         (tmp_path / name / "federation.invite").touch()
         site("approve", str(tmp_path / "study.toml"), "--yes", "--folder", str(tmp_path / name))
-    consortium.finished(run)
+    services = services_of(consortium)
+    assert consortium.run_attempt(run, Loopback(services)).ended == "done"
+    close(services)
     oslo = str(tmp_path / "oslo")
     listed = site("approve", "--folder", oslo)
     assert not re.search(r"\b0 rounds answered", listed)
