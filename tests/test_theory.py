@@ -346,6 +346,7 @@ def test_any_consensus_pulls_a_silo_within_the_local_bound(rng):
     ("call", "message"),
     [
         (lambda: strong_convexity(beta=-1.0), "beta: expected a finite number > 0, got -1"),
+        (lambda: strong_convexity(beta=np.float64(-1.0)), r"beta: expected a finite number > 0, got -1\.0\."),
         (lambda: strong_convexity(beta=1.0, pull=np.nan), "pull: expected a finite number ≥ 0, got nan"),
         (lambda: star_eigenvalue(0), "n_silos: expected a whole number ≥ 1, got 0"),
         (lambda: regularizer_constant(nu=1.0, n_nodes=1, n_silos=2), "n_nodes: expected a whole number ≥ 2, got 1"),

@@ -37,7 +37,7 @@ from silograph._util.vectors import distance
 from silograph.errors import ParameterError, ProtocolError
 from silograph.local.problem import LocalProblem
 from silograph.local.prox import resting_force
-from silograph.local.solvers.gradient import gradient_steps
+from silograph.local.solvers.gradient import take_gradient_steps
 from silograph.methods.common.bounds import DUAL_FIELDS, dual_bound, dual_parts, missing_share, relative_gap, within
 from silograph.methods.common.registry import COUPLING_SETTINGS, GRADIENT_SETTINGS, Ended, MethodSpec, Solver
 from silograph.methods.common.settings import StudySettings
@@ -137,7 +137,7 @@ class Algorithm1:
         far = distance(own.w, w_con)
         gamma = self._gamma(far, gamma_mean, first=task.header.round == 1)  # line 5
         objective = problem.value(own.w) + self.rho * far
-        w, w_before = gradient_steps(  # lines 6 to 9
+        w, w_before = take_gradient_steps(  # lines 6 to 9
             problem,
             own.w,
             own.w_before,

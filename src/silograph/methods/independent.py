@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from silograph._util.types import Vector
-from silograph.local.solvers.gradient import gradient_steps
+from silograph.local.solvers.gradient import take_gradient_steps
 from silograph.local.solvers.polish import solve_to_rounding
 from silograph.methods.common.bounds import joint_scale
 from silograph.methods.common.registry import GRADIENT_SETTINGS, MethodSpec, Solver
@@ -79,7 +79,7 @@ class Independent:
         else:
             first = np.full(silo.pairs.size, self.first_weight)
             n_steps = self.rounds * steps_of(silo, self.local_steps)
-            w, _ = gradient_steps(problem, first, first, n_steps=n_steps, step=self.step, momentum=self.momentum)
+            w, _ = take_gradient_steps(problem, first, first, n_steps=n_steps, step=self.step, momentum=self.momentum)
             diverged = not is_sound(w)
             w = first if diverged else w
             gap = problem.gap(w, problem.multipliers(w))

@@ -20,7 +20,7 @@ import numpy as np
 from silograph._util.types import Vector
 from silograph._util.vectors import distance, dot
 from silograph.local.problem import LocalProblem
-from silograph.local.solvers.gradient import gradient_steps
+from silograph.local.solvers.gradient import take_gradient_steps
 from silograph.methods.common.settings import StudySettings
 from silograph.methods.common.setup import ModelParameters
 from silograph.methods.common.steps import FIRST_WEIGHT, is_sound, step_of, steps_of
@@ -58,7 +58,7 @@ class LocalSteps:
 
     def advance(self, silo: Silo, w: Vector, before: Vector, anchor: Vector | None = None) -> tuple[Vector, Vector]:
         """(w, w_before) after the silo's K steps, pulled towards the anchor if there is one."""
-        return gradient_steps(
+        return take_gradient_steps(
             self.problem(silo),
             w,
             before,

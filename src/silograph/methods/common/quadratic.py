@@ -21,7 +21,7 @@ import numpy as np
 
 from silograph._util.types import Vector
 from silograph._util.vectors import distance, dot
-from silograph.local.prox import add_pull, solved
+from silograph.local.prox import add_pull, solve_exactly
 from silograph.methods.common.bounds import missing_share, relative_gap
 from silograph.methods.common.mixing import coefficients
 from silograph.protocol.messages import NUMBER, NUMBER_NONNEGATIVE, PAIRS_NONNEGATIVE, Parts, Step, Task, Total
@@ -85,7 +85,7 @@ class QuadraticCoupling:
         u = task.vector("u")
         problem = silo.problem(alpha=self.alpha, beta=self.beta, zeta=self.zeta)
         start = state.start if state.own is None else state.own.y
-        solution = solved(add_pull(problem, u, self.pull), start)
+        solution = solve_exactly(add_pull(problem, u, self.pull), start)
         w = solution.w
         parts: Parts = {
             "w": w,

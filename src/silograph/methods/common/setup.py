@@ -25,7 +25,7 @@ from silograph.graph.pairs import Pairs
 from silograph.local.degree import (
     DEGREE_PROMISE,
     DEGREE_TOL,
-    MAX_SOLVES,
+    MAX_DEGREE_SOLVES,
     DegreeSearch,
     check_degree,
     default_degree,
@@ -184,7 +184,7 @@ class Setup:
             state = replace(state, degree=got, best_theta=state.theta)
         # Edges are whole: half an edge off in each silo is as near as any graphs can be
         near = max(DEGREE_TOL * self.degree, (1 + 1e-9) / n_nodes / total.n_silos)
-        going_on = off > near and state.solves < MAX_SOLVES
+        going_on = off > near and state.solves < MAX_DEGREE_SOLVES
         if going_on and search.advance(float(np.log(max(got, 1 / n_nodes) / self.degree))):
             return self._at_theta(state, search, record)
         assert state.degree is not None

@@ -15,73 +15,73 @@ from numba.extending import overload
 from silograph._util.types import Vector
 
 
-def at(quantity: float | Vector, pair: int) -> float:
+def value_at(quantity: float | Vector, pair: int) -> float:
     """The quantity of one pair."""
     raise NotImplementedError("only compiled loops call this")
 
 
-def inside(factor: float | Vector, pair: int) -> float:
+def factor_inside(factor: float | Vector, pair: int) -> float:
     """What to multiply a term of a sum by: the pair's own factor, or nothing where all have the same."""
     raise NotImplementedError("only compiled loops call this")
 
 
-def outside(factor: float | Vector) -> float:
+def factor_outside(factor: float | Vector) -> float:
     """What to multiply the whole sum by: the factor that all pairs have, or nothing where each has its own."""
     raise NotImplementedError("only compiled loops call this")
 
 
-def part(quantity: float | Vector, start: int, stop: int) -> float | Vector:
+def slice_of(quantity: float | Vector, start: int, stop: int) -> float | Vector:
     """The quantity of the pairs from `start` to `stop`."""
     raise NotImplementedError("only compiled loops call this")
 
 
-def room(quantity: float | Vector, size: int) -> float | Vector:
-    """A place for the quantity of some pairs, to be filled by `put`; where it is one number, that number."""
+def allocate(quantity: float | Vector, size: int) -> float | Vector:
+    """A place for the quantity of some pairs, to be filled by `store`; where it is one number, that number."""
     raise NotImplementedError("only compiled loops call this")
 
 
-def put(place: float | Vector, position: int, value: float) -> None:
-    """Fill a position of what `room` made."""
+def store(place: float | Vector, position: int, value: float) -> None:
+    """Fill a position of what `allocate` made."""
     raise NotImplementedError("only compiled loops call this")
 
 
-@overload(at)
-def _at(quantity, pair):
+@overload(value_at)
+def _value_at(quantity, pair):
     if isinstance(quantity, types.Array):
         return lambda quantity, pair: quantity[pair]
     return lambda quantity, pair: quantity
 
 
-@overload(inside)
-def _inside(factor, pair):
+@overload(factor_inside)
+def _factor_inside(factor, pair):
     if isinstance(factor, types.Array):
         return lambda factor, pair: factor[pair]
     return lambda factor, pair: 1.0
 
 
-@overload(outside)
-def _outside(factor):
+@overload(factor_outside)
+def _factor_outside(factor):
     if isinstance(factor, types.Array):
         return lambda factor: 1.0
     return lambda factor: factor
 
 
-@overload(part)
-def _part(quantity, start, stop):
+@overload(slice_of)
+def _slice_of(quantity, start, stop):
     if isinstance(quantity, types.Array):
         return lambda quantity, start, stop: quantity[start:stop]
     return lambda quantity, start, stop: quantity
 
 
-@overload(room)
-def _room(quantity, size):
+@overload(allocate)
+def _allocate(quantity, size):
     if isinstance(quantity, types.Array):
         return lambda quantity, size: np.empty(size)
     return lambda quantity, size: quantity
 
 
-@overload(put)
-def _put(place, position, value):
+@overload(store)
+def _store(place, position, value):
     if isinstance(place, types.Array):
 
         def fill(place, position, value):
