@@ -18,6 +18,7 @@ from federation.consortium import Consortium, Loopback, close
 from silograph.errors import ParameterError
 from silograph.federation import study_file
 from silograph.federation.coordinator.history import EventKind, History
+from silograph.federation.folders import FederationFolder, SiteFolder
 from silograph.federation.refusals import PASSING, REASONS
 from silograph.federation.site.settings import SiteSettings, write_site
 from silograph.federation.study_file import Policy, parse_study
@@ -170,6 +171,20 @@ def test_the_tables_of_the_history_are_those_of_the_page(tmp_path):
     assert set(re.findall(r"`([^`]+)`", kinds)) == set(get_args(EventKind))
 
 
+def first_parts(folder: object, path: Path) -> set[str]:
+    """What a class that owns the paths of a folder has directly in it."""
+    places = [getattr(place, "path", place) for place in vars(folder).values()]
+    return {place.relative_to(path).parts[0] for place in places if isinstance(place, Path) and place != path}
+
+
+@pytest.mark.parametrize(
+    ("kind", "heading"), [(FederationFolder, "The federation's folder"), (SiteFolder, "The site's folder")]
+)
+def test_every_file_of_a_folder_is_on_the_page(kind, heading):
+    told = {name.split("/")[0] for name in keys(section("federation.md", heading).split("\n### ")[0])}
+    assert first_parts(kind(Path("folder")), Path("folder")) <= told
+
+
 def tables(folder: Path) -> list[Path]:
     rng, common = np.random.default_rng(0), np.random.default_rng(1).normal(size=(8, 8))
     paths = [folder / f"{name}.npy" for name in ("oslo", "lima", "kyoto")]
@@ -250,8 +265,12 @@ def test_every_column_and_step_of_the_history_of_every_method_is_on_the_page(tmp
     assert seen == columns
 
 
-def test_the_fields_of_a_real_audit_log_are_on_the_page(tmp_path):
-    finished_run(Consortium(tmp_path))
+def test_the_files_of_a_real_run_and_the_fields_of_its_audit_log_are_on_the_page(tmp_path):
+    run = finished_run(Consortium(tmp_path)).parent
+    named = {
+        re.sub(r"\.G/|/", "", name) for name in keys(section("federation.md", "A run's folder at the coordinator"))
+    }
+    assert {re.sub(r"\.1$", "", entry.name) for entry in run.iterdir() if "sqlite-" not in entry.name} <= named
     told = set(keys(section("federation.md", "The audit log")))
     lines = (tmp_path / "oslo" / "audit.jsonl").read_text(encoding="utf-8").splitlines()
     assert {name for line in lines for name in json.loads(line)} <= told
