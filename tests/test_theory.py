@@ -1,6 +1,6 @@
 """What the paper proves, checked as mathematics; and where a proof does not hold, the case that shows it.
 
-The numbers of docs/theory.md are measured here: a test that measures one also looks for it on the page.
+The numbers of docs/explanation/theory.md are measured here: a test that measures one also looks for it on the page.
 """
 
 from itertools import pairwise
@@ -36,7 +36,7 @@ from silograph.theory import (
 from testing.problems import random_problem
 from testing.transcription import algorithm1, degree_matrix, objective
 
-PAGE = (Path(__file__).parents[1] / "docs" / "theory.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[1] / "docs" / "explanation" / "theory.md").read_text(encoding="utf-8")
 anything = given(n=st.integers(2, 9), seed=st.integers(0, 2**32 - 1))
 
 

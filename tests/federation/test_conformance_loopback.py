@@ -56,7 +56,7 @@ def test_every_method_gives_the_same_bits_as_in_one_process(tmp_path, engine, me
 )
 def test_what_a_study_says_beside_its_method_changes_no_bit_either(tmp_path, engine, method, extra):
     consortium = Consortium(tmp_path)
-    learn = "".join(f"\n{key} = {told[key]}" for key in told if key == "report")
+    learn = "".join(f"\n{key} = {extra[key]}" for key in extra if key == "report")
     run = consortium.run(method + learn, **{key: value for key, value in extra.items() if key != "report"})
     assert_conforms(run, consortium.tables, engine(consortium, run))
 
