@@ -74,7 +74,8 @@ wheels: $(VENV)/nvflare.stamp  ## Fill wheels/ with all that a federation or a s
 	cd wheels && sha256sum *.whl > SHA256SUMS
 	@echo "At the site: python3 -m venv silograph && silograph/bin/pip install --no-index --find-links wheels 'silograph[nvflare]'"
 
-docs: $(VENV)/docs.stamp  ## Build the documentation into site/
+docs: $(VENV)/docs.stamp  ## Write the page of commands anew, and build the documentation into site/
+	$(BIN)/python tools/cli_reference.py
 	$(BIN)/mkdocs build --strict
 
 clean-cache:  ## Remove compiled loops, which know their own file only

@@ -21,7 +21,7 @@ from benchmarks.measure import measure, time_other
 from benchmarks.solver import Answer, Iterative, OtherModel, Solver
 from benchmarks.suite import Competitor
 from silograph.engine.study import StudyResult, learn_silos
-from silograph.methods.settings import StudySettings
+from silograph.methods.common.settings import StudySettings
 from testing.silo_problems import instances
 from testing.transcription import algorithm1
 

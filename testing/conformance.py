@@ -18,7 +18,7 @@ import pytest
 from silograph.data.alignment import order_of
 from silograph.data.costs import TableOptions, read_costs
 from silograph.engine.study import StudyResult, learn_silos
-from silograph.federation.coordinator.run_folder import RunFolder
+from silograph.federation.coordinator.run import CoordinatorRun
 from silograph.federation.study_file import StudyFile, pairs_of
 from silograph.graph.files import read_graph, write_graph
 from silograph.graph.graph import Graph, graph_on
@@ -62,7 +62,7 @@ def name_of(method: str) -> str:
 every_method = pytest.mark.parametrize("method", METHODS, ids=name_of)
 
 
-def assert_conforms(run: RunFolder, tables: Mapping[str, Path], results: Path | None = None) -> None:
+def assert_conforms(run: CoordinatorRun, tables: Mapping[str, Path], results: Path | None = None) -> None:
     """A run that an engine has brought to its end has just what learning from the tables in this process gives."""
     study = run.study()
     learned = learned_here(study, run.nodes, tables)
@@ -104,10 +104,10 @@ def assert_same_result(
     _assert_same_evidence(record["result"], study)
     assert [silo["name"] for silo in record["silos"]] == list(sites)
     for silo in record["silos"]:
-        told = study.reported.get(silo["name"], {})
+        reported = study.reported.get(silo["name"], {})
         assert silo["contribution"] == _finite(study.contributions.get(silo["name"]))
-        assert silo["n_samples"] == told.get("samples")
-        assert silo["edges"] == (_n_edges(study, silo["name"]) if shared else told.get("edges"))
+        assert silo["n_samples"] == reported.get("samples")
+        assert silo["edges"] == (_n_edges(study, silo["name"]) if shared else reported.get("edges"))
     _assert_same_history(results_folder / "history.csv", study)
 
 

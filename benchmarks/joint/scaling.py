@@ -11,7 +11,7 @@ from benchmarks.joint.catalogue import ROUND_TOLERANCES
 from benchmarks.joint.datasets import silos_of
 from benchmarks.worker import peak_mb
 from silograph.engine.study import StudyResult, learn_silos
-from silograph.methods.settings import StudySettings
+from silograph.methods.common.settings import StudySettings
 from testing.silo_problems import instances, pair_costs, silo_signals
 
 N_SAMPLES = 176

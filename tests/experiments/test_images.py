@@ -10,7 +10,7 @@ from silograph.experiments.images import (
     ImageTrial,
     agreement,
     communities,
-    drawn_objects,
+    draw_objects,
     network,
     run_image_trial,
     silos_of,
@@ -80,9 +80,9 @@ def test_agreement_is_the_one_counted_pair_by_pair(rng):
 
 
 def test_draws_are_of_four_different_objects_the_same_for_a_seed():
-    draws = [drawn_objects(seed) for seed in range(200)]
+    draws = [draw_objects(seed) for seed in range(200)]
     assert all(len(set(draw)) == 4 and list(draw) == sorted(draw) for draw in draws)
-    assert draws == [drawn_objects(seed) for seed in range(200)]
+    assert draws == [draw_objects(seed) for seed in range(200)]
     assert {number for draw in draws for number in draw} == set(range(20))
     assert len(set(draws)) > 190
 

@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from silograph import ConsensusGraph
 from silograph.engine.study import learn_silos, not_converged
 from silograph.graph.pairs import Pairs
-from silograph.methods.settings import StudySettings
+from silograph.methods.common.settings import StudySettings
 from silograph.protocol.silo import Silo
 from silograph.theory import lipschitz_constant
 from testing import transcription

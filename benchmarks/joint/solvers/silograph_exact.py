@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.joint.objective import JointProblem
 from benchmarks.solver import Answer, WholeCall
 from silograph.engine.study import learn_silos
-from silograph.methods.settings import StudySettings
+from silograph.methods.common.settings import StudySettings
 from silograph.protocol.silo import Silo
 
 

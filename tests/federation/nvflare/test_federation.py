@@ -18,7 +18,7 @@ import pytest
 pytest.importorskip("nvflare")
 
 from silograph.federation.coordinator.history import History
-from silograph.federation.coordinator.run_folder import RunFolder, new_run
+from silograph.federation.coordinator.run import CoordinatorRun, new_run
 from silograph.federation.site.audit import entries, verify
 from silograph.federation.study_file import read_study
 from testing.conformance import ALGORITHM1, DITTO, METHODS, every_method
@@ -71,7 +71,7 @@ def ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
 
 
 @pytest.fixture(scope="module")
-def conducted(fed: RealFederation) -> dict[str, RunFolder]:
+def conducted(fed: RealFederation) -> dict[str, CoordinatorRun]:
     """Every method, one run each, conducted by one job: a job costs more than a run."""
     from silograph.federation.nvflare.session import ServerSession
 
@@ -301,9 +301,7 @@ import os, pathlib, sys, threading, time
 def work():
     while "silograph.federation.site.service" not in sys.modules:
         time.sleep(0.05)
-    from nvflare.apis.shareable import Shareable
     from silograph.federation.envelope import SignedMessage
-    from silograph.federation.identity import read_signer
     from silograph.federation.nvflare import executor
     from silograph.federation.nvflare.transport import DATA, TOPIC
     startup = pathlib.Path(os.environ["STARTUP"])
@@ -366,7 +364,7 @@ def test_no_site_can_make_another_answer_over_the_network_either(fed, tmp_path):
     new = list(entries(fed.home("lima") / "audit.jsonl"))[before:]
     details = [entry["detail"] for entry in new if entry.get("code") == "not-coordinator"]
     assert any("asked by 'kyoto'" in detail for detail in details), details
-    assert any("a question for 'kyoto' was brought here" in detail for detail in details), details
+    assert any("a request to 'kyoto' was brought here" in detail for detail in details), details
 
 
 # --- what people see afterwards ---------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ pytest.importorskip("nvflare")
 
 from silograph.federation.envelope import SignedMessage, open_message
 from silograph.federation.identity import Trust, read_signer, read_trust
-from silograph.federation.nvflare.executor import open_desk
+from silograph.federation.nvflare.executor import open_service
 from silograph.federation.site.audit import entries
 from testing.real_federation import RealFederation, study_text
 
@@ -55,7 +55,7 @@ def test_no_site_can_make_another_answer(fed):
     own = SignedMessage(question, b"", identity(fed, "kyoto")).to("lima")[0]
     handed_on = SignedMessage(question, b"", server).to("kyoto")[0]
     right = SignedMessage(question, b"", server).to("lima")[0]
-    service = open_desk(fed.home("lima"))
+    service = open_service(fed.home("lima"))
     try:
         for data in (own, handed_on):
             reply = open_message(service.reply(data), trust)

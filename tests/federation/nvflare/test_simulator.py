@@ -20,7 +20,7 @@ import pytest
 pytest.importorskip("nvflare")
 
 from silograph.federation.coordinator.history import History
-from silograph.federation.coordinator.run_folder import RunFolder
+from silograph.federation.coordinator.run import CoordinatorRun
 from silograph.federation.identity import Signer
 from silograph.federation.nvflare.folders import POINTER
 from silograph.federation.nvflare.jobs import write_job
@@ -66,7 +66,7 @@ def make_workspace(folder: Path, consortium: Consortium) -> Path:
     return folder
 
 
-def simulate(consortium: Consortium, runs: Sequence[RunFolder], folder: Path) -> int:
+def simulate(consortium: Consortium, runs: Sequence[CoordinatorRun], folder: Path) -> int:
     """Conduct the runs in one job of the simulator; the most bytes that its processes had together."""
     give_identities(consortium)
     workspace = make_workspace(folder / "workspace", consortium)
@@ -112,7 +112,7 @@ def end_group(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def assert_done(consortium: Consortium, run: RunFolder) -> None:
+def assert_done(consortium: Consortium, run: CoordinatorRun) -> None:
     outcome = run.outcome()
     assert outcome is not None
     assert outcome.ended == "done", outcome
@@ -120,7 +120,7 @@ def assert_done(consortium: Consortium, run: RunFolder) -> None:
 
 
 @pytest.fixture(scope="module")
-def simulated(tmp_path_factory) -> tuple[Consortium, dict[str, RunFolder]]:
+def simulated(tmp_path_factory) -> tuple[Consortium, dict[str, CoordinatorRun]]:
     """Every method, conducted by one job."""
     folder = tmp_path_factory.mktemp("simulated")
     consortium = Consortium(folder / "consortium", sites=SITES)
