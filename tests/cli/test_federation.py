@@ -137,7 +137,7 @@ def test_a_new_federation_has_all_it_takes_and_says_what_to_do(made):
         (["new-one", "--sites", "Oslo", "lima"], 2, "'Oslo'"),
         (["new-one", "--sites", "oslo", "li/ma"], 2, "'li/ma'"),
         (["new-one", "--sites", "oslo", ".."], 2, "'..'"),
-        (["new-one", "--sites", "oslo", "lima", "oslo"], None, "'oslo' is named twice"),
+        (["new-one", "--sites", "oslo", "lima", "oslo"], None, "got 'oslo' again"),
         (["new-one", "--sites", "oslo", "server"], None, "cannot be called 'server'"),
         (["new one", "--sites", "oslo", "lima"], None, "'new one'"),
         (["../new-one", "--sites", "oslo", "lima"], None, "'../new-one'"),
@@ -548,7 +548,7 @@ def test_a_run_of_this_machine_is_not_resumed_by_a_federation(here):
 
 
 def test_a_status_without_a_server_tells_so_and_what_is_known(here, monkeypatch):
-    monkeypatch.setattr("silograph.federation.nvflare.session.CONNECTING", 0.5)
+    monkeypatch.setattr("silograph.federation.nvflare.session.CONNECT_SECONDS", 0.5)
     data = json.loads(silograph("federation", "status", "--json").stdout)
     port = read_invitation(Path("brain-study/federation.json")).port
     assert data["server"] == {"address": f"localhost:{port}", "answers": False}

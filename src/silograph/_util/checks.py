@@ -1,10 +1,14 @@
-"""Checks of parameters that several rooms take, in one set of words."""
+"""Checks of parameters that several packages take, and lists of names, in one set of words."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
 from silograph.errors import ParameterError
+
+MOST_NAMED = 8
 
 
 def check_positive(name: str, value: object) -> None:
@@ -47,3 +51,9 @@ def check_one_way(ours: dict[str, object], model: dict[str, object]) -> None:
 def is_number(value: object) -> bool:
     """Whether it is a real number; True and False are not."""
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def list_names(names: Sequence[object], *, most: int = MOST_NAMED) -> str:
+    """Names in quotes, a long list cut short: `'a', 'b' and 3 more`."""
+    first = ", ".join(map(repr, names[:most]))
+    return first if len(names) <= most else f"{first} and {len(names) - most} more"

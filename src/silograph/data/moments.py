@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from silograph._util.checks import list_names
 from silograph._util.kernel import kernel
 from silograph._util.types import IntVector, Matrix, Vector
 from silograph.errors import SignalError
@@ -101,7 +102,7 @@ class Moments:
     def _check_not_constant(self, deviation: Vector, names: Sequence[str], source: str) -> None:
         constant = np.flatnonzero(deviation <= 1e-13 * np.sqrt(self.n_samples) * np.abs(self.mean))
         if constant.size:
-            listed = ", ".join(repr(names[node]) for node in constant[:20]) + (", …" if constant.size > 20 else "")
+            listed = list_names([names[int(node)] for node in constant], most=20)
             raise SignalError(
                 f"{source}: what is constant cannot be standardised, and {constant.size} of the nodes are: {listed}. "
                 "Drop them, or learn without standardize."

@@ -5,11 +5,13 @@ The folder of one run is `coordinator.run.CoordinatorRun` at the coordinator, an
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Literal
 
 HOST_FILE = "host.pid"  # who hosts the server or the site; locked, so that nobody hosts a second time
 CACHE_FOLDER = "cache"  # what Numba compiled
+POINTER_FILE = "silograph.json"  # in a kit's local configuration; see `owner_of_kit`
 
 
 class Kit:
@@ -84,3 +86,15 @@ class SiteFolder:
     def request(self, site: str) -> Path:
         """What goes to the coordinator: a signing request, and no key."""
         return self.path / f"{site}.request.zip"
+
+
+def owner_of_kit(local: Path, name: str) -> Path:
+    """The folder of the site or federation to whose kit this folder of local configuration belongs.
+
+    A kit lies in its owner's folder. Only in the simulator all sites share one workspace: there, a file in it gives a
+    folder for each name.
+    """
+    pointer = local / POINTER_FILE
+    if pointer.exists():
+        return Path(json.loads(pointer.read_text(encoding="utf-8"))[name])
+    return local.parent.parent

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from silograph._util.checks import list_names
 from silograph._util.kernel import kernel
 from silograph._util.types import IntVector, Vector
 from silograph.errors import PairsError
@@ -176,7 +177,7 @@ def chosen_pairs(
     isolated = pairs.isolated()
     if isolated.size and not may_isolate:
         raise PairsError(
-            f"pairs: no allowed pair touches {_shortened([names[node] for node in isolated])}, "
+            f"pairs: no allowed pair touches {list_names([names[node] for node in isolated])}, "
             "but every node needs an edge when zeta is 0. Allow it one, drop the node, or set zeta > 0."
         )
     return pairs
@@ -200,7 +201,7 @@ def _numbers(names: Sequence[str], pairs: ArrayLike, source: str) -> np.ndarray:
             if name not in number:
                 raise PairsError(
                     f"{source}, pair {line}: expected the name of a node, got {name!r}. "
-                    f"Nodes are {_shortened(names)}; correct the name or drop the pair."
+                    f"Nodes are {list_names(names)}; correct the name or drop the pair."
                 )
         if left == right:
             raise PairsError(f"{source}, pair {line}: a node cannot be paired with itself ({left!r}). Drop the pair.")
@@ -211,7 +212,7 @@ def _check_unambiguous(names: Sequence[str], source: str) -> None:
     """Node numbers are positions; where names are other numbers, nobody can tell which was meant."""
     if all(name.isdecimal() for name in names) and any(int(name) != node for node, name in enumerate(names)):
         raise PairsError(
-            f"{source}: the nodes are called {_shortened(names)}, so that numbers could be names or positions. "
+            f"{source}: the nodes are called {list_names(names)}, so that numbers could be names or positions. "
             "Give names, as strings."
         )
 
@@ -256,11 +257,6 @@ def _checked_pairs(n_nodes: int, pairs: ArrayLike) -> np.ndarray:
             f"pairs, pair {same[0] + 1}: a node cannot be paired with itself ({index[same[0], 0]}). Drop the pair."
         )
     return index
-
-
-def _shortened(names: Sequence[str], most: int = 5) -> str:
-    shown = ", ".join(repr(name) for name in names[:most])
-    return shown if len(names) <= most else f"{shown}, … ({len(names)} in all)"
 
 
 # Loops over all pairs take one slice per row of the upper triangle: with plain indices the compiler finds no vectors.

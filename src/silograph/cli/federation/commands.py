@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from silograph.cli.folders import federation_folder
+from silograph.cli.folders import Systemd, federation_folder
 from silograph.cli.output import NOT_CONVERGED, PIPE_WIDTH, Output, guarded, need_nvflare, tell, warn
 from silograph.errors import ParameterError
 
@@ -87,12 +87,7 @@ def approve(
 
 
 @app.command(help="Run the coordinator's server, until Ctrl-C. Restarts what dies.")
-def start(
-    folder: Folder = None,
-    systemd: Annotated[
-        bool, typer.Option("--systemd", help="Print a systemd unit that does this at every boot, and exit.")
-    ] = False,
-) -> None:
+def start(folder: Folder = None, systemd: Systemd = False) -> None:
     """Host the server."""
 
     def work() -> None:
@@ -154,7 +149,7 @@ def run(
 
     def work() -> None:
         need_nvflare()
-        from silograph.cli.federation.run import RunRequest, begin_run, finish_run, resume_run
+        from silograph.cli.federation.run import begin_run, finish_run, resume_run
         from silograph.cli.several_tables import summary
         from silograph.runs.folder import finished_record
 
@@ -171,8 +166,7 @@ def run(
         elif study is None or out is None:
             raise ParameterError("Give a study file and --out FOLDER, or --resume FOLDER. See --help.")
         else:
-            request = RunRequest(federation=federation_folder(folder), study=study, out=out, force=force)
-            run, place = begin_run(request), out
+            run, place = begin_run(federation_folder(folder), study, out, force=force), out
         say = (lambda text: None) if quiet else (lambda text: tell("Note", "cyan", text))
         record, notes = finish_run(run, place, show_progress=output.progress, say=say)
         output.result(record, lambda: summary(record, place), lambda: notes)

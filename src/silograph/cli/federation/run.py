@@ -31,17 +31,7 @@ COMMAND = "silograph federation run"
 LOOK_SECONDS = 0.5  # between two looks at the history
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunRequest:
-    """A run as the engineer asked for it."""
-
-    federation: Path
-    study: Path
-    out: Path
-    force: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class OpenRun:
     """A run to bring to its end."""
 
@@ -49,26 +39,26 @@ class OpenRun:
     run: CoordinatorRun
 
 
-def begin_run(request: RunRequest) -> OpenRun:
-    """Begin a new run of a study."""
-    check_output(request.out, force=request.force, command=COMMAND)
-    study, nodes = read_study(request.study)
-    federation, invitation = FederationFolder(request.federation), read_federation(request.federation)
+def begin_run(folder: Path, path: Path, out: Path, *, force: bool) -> OpenRun:
+    """Begin a new run of the study in a file, with the federation in a folder."""
+    check_output(out, force=force, command=COMMAND)
+    study, nodes = read_study(path)
+    federation, invitation = FederationFolder(folder), read_federation(folder)
     sites = study.sites or invitation.sites
     strangers = [site for site in sites if site not in invitation.sites]
     if strangers:
-        raise ParameterError(f"{request.study}, sites: {', '.join(strangers)} are not of this federation.")
+        raise ParameterError(f"{path}, sites: {', '.join(strangers)} are not of this federation.")
     if invitation.nodes is not None and set(nodes) != set(invitation.nodes):
-        raise SilosError(f"{request.study}: its nodes are not those to which the sites were invited.")
+        raise SilosError(f"{path}: its nodes are not those to which the sites were invited.")
     waiting = [site for site in sites if not federation.certificate(site).exists()]
     if waiting:
         raise SilosError(
             f"{', '.join(waiting)}: not approved yet. Approve each request: silograph federation approve "
-            f"{waiting[0]}.request.zip; or leave the site out: sites = [...] in {request.study}."
+            f"{waiting[0]}.request.zip; or leave the site out: sites = [...] in {path}."
         )
     run = new_run(federation.runs, study, nodes, sites)
-    study_runs.begin(request.out, {"format": 1, "federation": str(request.federation.absolute()), "run": run.name})
-    return OpenRun(federation=request.federation, run=run)
+    study_runs.begin(out, {"format": 1, "federation": str(folder.absolute()), "run": run.name})
+    return OpenRun(folder, run)
 
 
 def resume_run(out: Path, folder: Path | None) -> OpenRun:
@@ -77,7 +67,7 @@ def resume_run(out: Path, folder: Path | None) -> OpenRun:
     if "federation" not in request:
         raise CheckpointError(f"{out}: is a run on this machine alone. Go on with: silograph learn --resume {out}")
     federation = federation_folder(folder or Path(request["federation"]))
-    return OpenRun(federation=federation, run=open_run(FederationFolder(federation).run(request["run"])))
+    return OpenRun(federation, open_run(FederationFolder(federation).run(request["run"])))
 
 
 def finish_run(
@@ -89,7 +79,7 @@ def finish_run(
         raise SilosError(f"{out}: another `{COMMAND}` is at work on this run. Wait for it, or end it.")
     with progress_bar(show_progress) as progress, ServerSession(unfinished.federation) as session:
         watch = _Watch(progress=progress, task=progress.add_task("Waiting for the sites", total=None), say=say)
-        run = Supervisor(unfinished.run, session, tell=watch.tell, on_poll=watch.look).finish()
+        run = Supervisor(unfinished.run, session, tell=say, on_poll=watch.look).finish()
     study_runs.adopt(out, run.results)
     lock.release()
     with History.open_read(run.history) as history:
@@ -125,10 +115,6 @@ class _Watch:
     say: Callable[[str], None]
     looked: float = 0.0
     announced: set[str] = field(default_factory=set)
-
-    def tell(self, text: str) -> None:
-        """Say something above the progress."""
-        self.say(text)
 
     def look(self, run: CoordinatorRun) -> None:
         """Read the history, and show how far the run is."""

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from silograph.cli.folders import site_folder
+from silograph.cli.folders import Systemd, site_folder
 from silograph.cli.output import PIPE_WIDTH, guarded, need_nvflare
 from silograph.errors import SilographError
 from silograph.federation.folders import SiteFolder
@@ -114,12 +114,7 @@ def join(
 
 
 @app.command(help="Connect to the federation and answer approved studies, until Ctrl-C. Restarts what dies.")
-def start(
-    folder: Folder = None,
-    systemd: Annotated[
-        bool, typer.Option("--systemd", help="Print a systemd unit that does this at every boot, and exit.")
-    ] = False,
-) -> None:
+def start(folder: Folder = None, systemd: Systemd = False) -> None:
     """Host the site."""
 
     def work() -> None:
@@ -132,8 +127,8 @@ def start(
         read_site(home)
         if systemd:
             typer.echo(systemd_unit("site", home))
-            return
-        host_site(home, say=lambda text: _say(text))
+        else:
+            host_site(home, say=typer.echo)
 
     guarded(work, go_on="the site has ended; start it again with: silograph site start")
 

@@ -253,9 +253,8 @@ class Supervisor:
             self._tell(f"{trouble['site']}: {trouble['reason']}.")
             if trouble["reason"] == OUT_OF_REACH:
                 self._unheard[trouble["site"]] = time.time()
-        final = {
-            one["site"]: one["reason"] for one in outcome.troubles if one["kind"] != "lost" or self._lost_too_long(one)
-        }
+        lasting = [trouble for trouble in outcome.troubles if trouble["kind"] != "lost" or self._lost_too_long(trouble)]
+        final = {trouble["site"]: trouble["reason"] for trouble in lasting}
         if not final:
             return
         if self._policy.on_missing in ("wait", "stop"):  # waiting does not cure a refusal

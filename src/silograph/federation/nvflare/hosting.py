@@ -54,7 +54,7 @@ _PACE = {
 Say = Callable[[str], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Hosted:
     """A server or a site to host: its name for people, its folder, its kit, its log, and the command that runs it."""
 
@@ -75,13 +75,7 @@ def host_server(folder: Path, *, environment: Mapping[str, str] | None = None, s
     place_storage(federation)
     command = _command("server", kit, f"org={ORG}")
     variables = {**_environment(environment), "MALLOC_ARENA_MAX": "4"}
-    _host(
-        Hosted(
-            name="The server", folder=federation.path, kit=kit, log=federation.log, command=command,
-            environment=variables,
-        ),
-        say,
-    )  # fmt: skip
+    _host(Hosted("The server", federation.path, kit, federation.log, command, variables), say)
 
 
 def host_site(site_folder: Path, *, environment: Mapping[str, str] | None = None, say: Say = print) -> None:
@@ -93,13 +87,7 @@ def host_site(site_folder: Path, *, environment: Mapping[str, str] | None = None
     site = str(json.loads(kit.config.read_text(encoding="utf-8"))["client"]["fqsn"])
     command = _command("site", kit, f"uid={site}", f"org={ORG}", "heart_beat_interval=5")
     variables = {**_environment(environment), "MALLOC_ARENA_MAX": "2"}
-    _host(
-        Hosted(
-            name=f"Site {site}", folder=folder.path, kit=kit, log=folder.log, command=command,
-            environment=variables,
-        ),
-        say,
-    )  # fmt: skip
+    _host(Hosted(f"Site {site}", folder.path, kit, folder.log, command, variables), say)
 
 
 def _command(kind: str, kit: Kit, *settings: str) -> tuple[str, ...]:

@@ -9,7 +9,6 @@ import tempfile
 import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import TypeVar
 
 from nvflare.fuel.flare_api.api_spec import (
@@ -50,9 +49,7 @@ class ServerSession:
     def __enter__(self) -> ServerSession:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._close()
 
     def submit(self, runs: Sequence[str], sites: Sequence[str]) -> str:
