@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec
 
 import typer
 from rich.console import Console, RenderableType
@@ -19,6 +20,7 @@ BAD_INPUT, WRONG_USAGE = 1, 2
 NOT_CONVERGED = 3  # exit code: the graph was learned and written, but not to the tolerance asked for
 PIPE_WIDTH = 160  # of what is printed to a file or another program
 complaints = Console(stderr=True, soft_wrap=True)
+P = ParamSpec("P")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,19 @@ def guarded(
     except BrokenPipeError:  # the reader of our output left, as `| head` does
         sys.stderr.close()
         raise typer.Exit(0) from None
+
+
+def guard(go_on: str | None = None) -> Callable[[Callable[P, None]], Callable[P, None]]:
+    """Run a whole command by `guarded`."""
+
+    def wrap(command: Callable[P, None]) -> Callable[P, None]:
+        @functools.wraps(command)
+        def run(*arguments: P.args, **options: P.kwargs) -> None:
+            guarded(lambda: command(*arguments, **options), go_on=go_on)
+
+        return run
+
+    return wrap
 
 
 def need_nvflare() -> None:

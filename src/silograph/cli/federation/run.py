@@ -73,7 +73,7 @@ def resume_run(out: Path, folder: Path | None) -> OpenRun:
 def finish_run(
     unfinished: OpenRun, out: Path, *, show_progress: bool, say: Callable[[str], None]
 ) -> tuple[dict[str, Any], list[str]]:
-    """Bring the run to its end and its results to `out`; the record, and what is worth a word."""
+    """Bring the run to its end and its results to `out`; returns the record, and notes for people."""
     lock = Lock(unfinished.run.supervisor_lock)
     if not lock.take():
         raise SilosError(f"{out}: another `{COMMAND}` is at work on this run. Wait for it, or end it.")

@@ -192,7 +192,7 @@ class _Claim:
     file: IO[str]
 
     def note(self, process: int) -> None:
-        """Write down who hosts and what."""
+        """Write down the host and its process."""
         self.file.seek(0)
         self.file.truncate()
         self.file.write(json.dumps({"host": os.getpid(), "process": process}))
@@ -218,7 +218,7 @@ def _only_host(hosted: Hosted) -> Iterator[_Claim]:
 
 
 def running(folder: Path) -> dict[str, int] | None:
-    """The process ids `host` and `process` of what is hosted in `folder`; None when nothing is."""
+    """The process ids of the `host` and its `process` in a folder; None when nobody hosts there."""
     try:
         with (folder / HOST_FILE).open("r+", encoding="utf-8") as file:
             return None if lock(file, wait=0.0) else dict(json.loads(file.read() or "{}"))

@@ -75,7 +75,7 @@ class ServerSession:
         return "running" if self._servers.get(job, self._server) == self._server else "ended"
 
     def reason(self, job: str) -> str:
-        """What NVFlare says of a job that could not be deployed."""
+        """NVFlare's reason why a job could not be deployed."""
         try:
             meta = self._do(lambda session: session.get_job_meta(job))
         except JobNotFound:

@@ -54,7 +54,7 @@ def check_nodes(nodes: Sequence[str], names: Sequence[str], site: str) -> None:
 
 
 def load_silo(folder: Path, settings: SiteSettings, study: StudyFile, nodes: Sequence[str]) -> tuple[Silo, Fingerprint]:
-    """The silo, and the fingerprint of the file it was read from; refuses what the site's limits forbid."""
+    """The silo, and the fingerprint of its file; refuses data that the site's limits forbid."""
     try:
         path, table, options = open_table(settings, folder, standardize=study.standardize)
         known = fingerprint(path)

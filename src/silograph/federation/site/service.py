@@ -285,6 +285,6 @@ def _scalars(request: VerifiedMessage) -> dict[str, float]:
 
 
 def _contents(update: Update) -> str:
-    """What an answer holds: names and how many numbers, never the numbers."""
+    """The names in an answer and how many numbers each has, never the numbers."""
     parts = [f"{name} ({1 if isinstance(part, float) else part.size})" for name, part in parts_of(update).items()]
     return ", ".join([*parts, *(f"{name} (1, reported)" for name in update.reported)])
