@@ -100,7 +100,7 @@ def fill(kind: type[T], table: object, *, homes: Homes = MappingProxyType({})) -
     known = fields(kind)  # type: ignore[arg-type]
     check_keys(table, [field.name for field in known], homes=homes)
     for field in known:
-        if field.name not in table and field.default is MISSING:
+        if field.name not in table and field.default is MISSING and field.default_factory is MISSING:
             cure = next((f"Write {field.name} = … {place}." for place, keys in homes.items() if field.name in keys), "")
             raise ParameterError(f"{field.name}: is missing. {cure or 'Add it.'}")
     hints = get_type_hints(kind)

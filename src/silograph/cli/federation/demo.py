@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import hashlib
 import shutil
 import signal
 import socket
@@ -20,6 +19,7 @@ import typer
 from silograph.datasets import make_silos
 from silograph.errors import OutputError, SilosError
 from silograph.federation.folders import FederationFolder
+from silograph.runs.record import sha256_of
 
 NAMES = ("oslo", "lima", "kyoto", "nairobi", "quito", "hanoi", "tunis", "perth")
 N_NODES, N_SAMPLES = 30, 200
@@ -166,12 +166,8 @@ def _wait_for_sites(show: _Show, n_sites: int) -> None:
 def _compare(show: _Show, out: Path, sites: Sequence[str]) -> None:
     show.say("The same to the last bit as on one machine?")
     for part in ("consensus", *(f"silos/{site}" for site in sites)):
-        here, there = (_digest(out / run / part / "edges.csv") for run in ("pooled-on-one-machine", "run"))
+        here, there = (sha256_of(out / run / part / "edges.csv") for run in ("pooled-on-one-machine", "run"))
         typer.echo(f"{part}/edges.csv  {here[:16]}…  {'identical' if here == there else f'DIFFERENT: {there[:16]}…'}")
-
-
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _free_port() -> int:

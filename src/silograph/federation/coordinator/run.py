@@ -137,14 +137,8 @@ def open_run(folder: Path) -> CoordinatorRun:
     """The run in a folder."""
     try:
         about = parse_json((folder / ABOUT).read_bytes())
-        return CoordinatorRun(
-            folder=folder,
-            name=about["name"],
-            nodes=tuple(about["nodes"]),
-            sites=tuple(about["sites"]),
-            left_out=about["left_out"],
-            generation=about["generation"],
-        )
+        lists = {name: tuple(about[name]) for name in ("nodes", "sites")}
+        return CoordinatorRun(folder=folder, **about | lists)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CheckpointError(f"{folder}: the run cannot be read ({error}). Start it anew.") from error
 

@@ -212,7 +212,8 @@ def _only_host(hosted: Hosted) -> Iterator[_Claim]:
     path = hosted.folder / HOST_FILE
     with path.open("a+", encoding="utf-8") as file:
         if not lock(file, wait=0.0):
-            raise SilosError(f"{hosted.name} is running already{_who(hosted.folder)}. Stop it first.")
+            host = (running(hosted.folder) or {}).get("host", "unknown")
+            raise SilosError(f"{hosted.name} is running already (process {host}). Stop it first.")
         yield _Claim(path, file)
         file.truncate(0)
 
@@ -224,11 +225,6 @@ def running(folder: Path) -> dict[str, int] | None:
             return None if lock(file, wait=0.0) else dict(json.loads(file.read() or "{}"))
     except (OSError, ValueError):
         return None
-
-
-def _who(folder: Path) -> str:
-    host = (running(folder) or {}).get("host")
-    return "" if host is None else f" (process {host})"
 
 
 @contextmanager

@@ -100,14 +100,15 @@ class ServerSession:
 
     def _do(self, action: Callable[[Session], T]) -> T:
         """Act; once more with a new session when the old one is lost."""
-        for again in (True, False):
-            try:
-                return action(self._open())
-            except LOST_SESSION as error:
-                self._close()
-                if not again:
-                    raise ServerAwayError(f"The server does not answer ({error}).") from error
-        raise AssertionError("not reached")
+        try:
+            return action(self._open())
+        except LOST_SESSION:
+            self._close()
+        try:
+            return action(self._open())
+        except LOST_SESSION as error:
+            self._close()
+            raise ServerAwayError(f"The server does not answer ({error}).") from error
 
     def _open(self) -> Session:
         if self._session is None:
