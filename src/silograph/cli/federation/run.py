@@ -77,11 +77,13 @@ def finish_run(
     lock = Lock(unfinished.run.supervisor_lock)
     if not lock.take():
         raise SilosError(f"{out}: another `{COMMAND}` is at work on this run. Wait for it, or end it.")
-    with progress_bar(show_progress) as progress, ServerSession(unfinished.federation) as session:
-        watch = _Watch(progress=progress, task=progress.add_task("Waiting for the sites", total=None), say=say)
-        run = Supervisor(unfinished.run, session, tell=say, on_poll=watch.look).finish()
-    study_runs.adopt(out, run.results)
-    lock.release()
+    try:
+        with progress_bar(show_progress) as progress, ServerSession(unfinished.federation) as session:
+            watch = _Watch(progress=progress, task=progress.add_task("Waiting for the sites", total=None), say=say)
+            run = Supervisor(unfinished.run, session, tell=say, on_poll=watch.look).finish()
+        study_runs.adopt(out, run.results)
+    finally:
+        lock.release()
     with History.open_read(run.history) as history:
         rounds = len(history.rounds())
     shutil.copyfile(run.history, out / run.history.name)
