@@ -19,8 +19,8 @@ from benchmarks.joint.solvers.base import Iterative, OtherModel, Solver
 from benchmarks.joint.solvers.square import from_square, to_square
 from benchmarks.machine import facts
 from silo_problems import instances
-from silograph.engine.study import Study, learn_silos
-from silograph.methods.settings import StudySettings
+from silograph.engine.study import StudyResult, learn_silos
+from silograph.methods.common.settings import StudySettings
 from transcription import algorithm1
 
 SAME = [competitor for competitor in COMPETITORS if competitor.same_model]
@@ -30,7 +30,7 @@ ACCURACY = {"algorithm1": 1e-4, "algorithm1-numpy": 1e-4}
 
 
 @pytest.fixture(scope="module")
-def built() -> tuple[JointProblem, float, Study]:
+def built() -> tuple[JointProblem, float, StudyResult]:
     return build(CASE)
 
 
@@ -59,7 +59,7 @@ def nearest(solver: Solver, problem: JointProblem, bound: float, accuracy: float
 
 @pytest.mark.filterwarnings("default")  # of packages that are not ours
 @pytest.mark.parametrize("competitor", SAME, ids=lambda one: one.name)
-def test_a_competitor_finds_the_optimum(competitor: Competitor, built: tuple[JointProblem, float, Study]) -> None:
+def test_a_competitor_finds_the_optimum(competitor: Competitor, built: tuple[JointProblem, float, StudyResult]) -> None:
     problem, bound, _ = built
     accuracy = ACCURACY.get(competitor.name, 1e-6)
     assert nearest(solver_of(competitor), problem, bound, accuracy) <= accuracy
@@ -68,7 +68,7 @@ def test_a_competitor_finds_the_optimum(competitor: Competitor, built: tuple[Joi
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("competitor", NEIGHBOURS, ids=lambda one: one.name)
 def test_another_model_learns_graphs_from_the_same_signals(
-    competitor: Competitor, built: tuple[JointProblem, float, Study]
+    competitor: Competitor, built: tuple[JointProblem, float, StudyResult]
 ) -> None:
     solver = solver_of(competitor)
     assert isinstance(solver, OtherModel)
@@ -83,13 +83,13 @@ def test_admm_finds_the_optimum_in_every_regime(coupling: float) -> None:
     assert nearest(admm.SOLVERS["admm"], problem, bound, 1e-8) <= 1e-8
 
 
-def test_admm_with_squares_finds_the_optimum_of_its_own_model(built: tuple[JointProblem, float, Study]) -> None:
+def test_admm_with_squares_finds_the_optimum_of_its_own_model(built: tuple[JointProblem, float, StudyResult]) -> None:
     problem, _, study = built
     squared, bound = with_squares(problem, study)
     assert nearest(admm.SOLVERS["admm-squares"], squared, bound, 1e-8) <= 1e-8
 
 
-def test_algorithm_1_in_one_array_iterates_as_its_transcription(built: tuple[JointProblem, float, Study]) -> None:
+def test_algorithm_1_in_one_array_iterates_as_its_transcription(built: tuple[JointProblem, float, StudyResult]) -> None:
     problem = built[0]
     step = 0.002
     run = algorithm1_numpy.Run(problem, step)
@@ -110,7 +110,7 @@ def test_algorithm_1_in_one_array_iterates_as_its_transcription(built: tuple[Joi
     assert run.answer().u == pytest.approx(same.u, rel=1e-9, abs=1e-12)
 
 
-def test_the_score_is_an_upper_bound_that_closes_at_the_optimum(built: tuple[JointProblem, float, Study]) -> None:
+def test_the_score_is_an_upper_bound_that_closes_at_the_optimum(built: tuple[JointProblem, float, StudyResult]) -> None:
     problem, bound, study = built
     best = Answer(w=np.array(list(study.graphs.values())), u=study.consensus)
     assert relative_error(problem, best, bound) < 1e-9
@@ -120,7 +120,7 @@ def test_the_score_is_an_upper_bound_that_closes_at_the_optimum(built: tuple[Joi
         assert relative_error(problem, Answer(w=bad, u=best.u), bound) == np.inf
 
 
-def test_any_forces_give_a_lower_bound(built: tuple[JointProblem, float, Study]) -> None:
+def test_any_forces_give_a_lower_bound(built: tuple[JointProblem, float, StudyResult]) -> None:
     problem, bound, _ = built
     rng = np.random.default_rng(0)
     for scale in (0.0, 0.1, 1.0, 10.0):
@@ -128,7 +128,7 @@ def test_any_forces_give_a_lower_bound(built: tuple[JointProblem, float, Study])
         assert lower_bound(problem, forces) <= bound + 1e-9 * abs(bound)
 
 
-def test_measuring_reports_a_time_for_each_target(built: tuple[JointProblem, float, Study]) -> None:
+def test_measuring_reports_a_time_for_each_target(built: tuple[JointProblem, float, StudyResult]) -> None:
     problem, bound, _ = built
     for solver in (admm.SOLVERS["admm"], solver_of(COMPETITORS[0])):
         assert not isinstance(solver, OtherModel)
@@ -168,7 +168,7 @@ def test_a_regime_is_told_from_the_optimum() -> None:
     assert at(0.5, 1.2) == "empty consensus"
 
 
-def test_a_report_tells_what_was_skipped_and_what_was_missed(built: tuple[JointProblem, float, Study]) -> None:
+def test_a_report_tells_what_was_skipped_and_what_was_missed(built: tuple[JointProblem, float, StudyResult]) -> None:
     ran = {"outcome": "ran", "solver_seconds": {}, "effort": {}, "best_error": 1e-8}
     solvers = {
         "silograph": ran | {"seconds": {"0.0001": 0.01, "1e-06": 0.02}},

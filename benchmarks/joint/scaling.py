@@ -12,8 +12,8 @@ import numpy as np
 from benchmarks.joint.catalogue import ROUND_TOLERANCES
 from benchmarks.joint.datasets import silos_of
 from silo_problems import instances, pair_costs, silo_signals
-from silograph.engine.study import Study, learn_silos
-from silograph.methods.settings import StudySettings
+from silograph.engine.study import StudyResult, learn_silos
+from silograph.methods.common.settings import StudySettings
 
 N_SAMPLES = 176
 NEARLY = 0.2  # of the typical distance from the consensus
@@ -53,7 +53,7 @@ def rounds(largest: int) -> list[dict[str, Any]]:
     return found
 
 
-def regime(study: Study) -> str:
+def regime(study: StudyResult) -> str:
     """Which of the regimes the optimum is in."""
     u = study.consensus
     if not u.any():

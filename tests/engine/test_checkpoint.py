@@ -14,7 +14,7 @@ from silograph.engine.checkpoint import Checkpoint
 from silograph.engine.study import learn_silos
 from silograph.errors import CheckpointError, OutputError
 from silograph.graph.pairs import Pairs
-from silograph.methods.settings import StudySettings
+from silograph.methods.common.settings import StudySettings
 from silograph.protocol.silo import Silo
 
 

@@ -18,7 +18,7 @@ from silograph.federation.study_file import (
     read_study,
     template,
 )
-from silograph.methods.settings import StudySettings
+from silograph.methods.common.settings import StudySettings
 
 HEAD = 'name = "brain"\nnodes = ["a", "b", "c"]\n'
 SITE_NAMES = st.from_regex(r"[a-z0-9][a-z0-9-]{0,39}", fullmatch=True)

@@ -11,7 +11,7 @@ from silo_problems import pair_costs, silo_costs, silo_signals
 from silograph import ConsensusGraph
 from silograph.engine.study import learn_silos, not_converged
 from silograph.graph.pairs import Pairs
-from silograph.methods.settings import StudySettings
+from silograph.methods.common.settings import StudySettings
 from silograph.protocol.silo import Silo
 from silograph.theory import lipschitz_constant
 

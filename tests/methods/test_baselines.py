@@ -11,7 +11,7 @@ from silograph.errors import ParameterError
 from silograph.graph.pairs import Pairs
 from silograph.local.problem import LocalProblem
 from silograph.local.solvers.polish import solve_to_rounding
-from silograph.methods.settings import StudySettings
+from silograph.methods.common.settings import StudySettings
 from silograph.protocol.silo import Silo
 from transcription import degree_matrix
 

@@ -12,7 +12,7 @@ from silograph.engine.study import learn_silos
 from silograph.graph.pairs import Pairs
 from silograph.local.problem import LocalProblem
 from silograph.local.solvers.polish import solve_to_rounding
-from silograph.methods.settings import StudySettings
+from silograph.methods.common.settings import StudySettings
 from silograph.protocol.silo import Silo
 
 ROUNDS = 40

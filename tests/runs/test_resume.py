@@ -13,7 +13,7 @@ import pytest
 from silo_problems import silo_signals
 from silograph.cli.several_tables import StudyRequest
 from silograph.data.costs import TableOptions
-from silograph.methods.settings import StudySettings
+from silograph.methods.common.settings import StudySettings
 from silograph.runs import folder as study_runs
 from silograph.runs.record import sha256_of
 

@@ -12,7 +12,7 @@ from benchmarks.joint.solvers.algorithm1_numpy import STEPS
 from benchmarks.joint.solvers.base import Setting, WholeCall
 from silograph.engine.study import learn_silos
 from silograph.errors import ProtocolError
-from silograph.methods.settings import StudySettings
+from silograph.methods.common.settings import StudySettings
 from silograph.protocol.silo import Silo
 
 ROUNDS = tuple(25 * 2**k for k in range(10))

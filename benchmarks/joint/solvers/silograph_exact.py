@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.joint.objective import Answer, JointProblem
 from benchmarks.joint.solvers.base import WholeCall
 from silograph.engine.study import learn_silos
-from silograph.methods.settings import StudySettings
+from silograph.methods.common.settings import StudySettings
 from silograph.protocol.silo import Silo
 
 

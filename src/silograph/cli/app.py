@@ -497,7 +497,7 @@ def _learn_several(
     page: Path | None,
 ) -> None:
     from silograph.cli.several_tables import StudyRequest
-    from silograph.methods.settings import StudySettings
+    from silograph.methods.common.settings import StudySettings
 
     request = StudyRequest(signals=paths, settings=StudySettings(**settings), tables=tables, out=out, force=force)
     _run_study(request, output, page)

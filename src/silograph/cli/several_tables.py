@@ -20,11 +20,11 @@ from silograph.cli.one_table import check_force, options_record
 from silograph.cli.progress import doubts, progress_bar
 from silograph.data.alignment import check_silo_names, order_of
 from silograph.data.costs import TableOptions, read_costs
-from silograph.engine.loop import RoundRecord
 from silograph.engine.study import StudyResult, learn_silos
 from silograph.errors import CheckpointError, OutputError, SilographError, SilosError
 from silograph.graph.graph import Graph, graph_on
-from silograph.methods.settings import StudySettings
+from silograph.methods.common.settings import StudySettings
+from silograph.protocol.method import RoundRecord
 from silograph.protocol.silo import Silo
 from silograph.runs import folder as study_runs
 from silograph.runs.record import CHECKPOINT, GRAPH_FILES, RECORD, Input, sha256_of, versions
@@ -218,7 +218,7 @@ def _record(
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "silos": each,
         "resumed": request.resumed,
-        "parameters": asdict(request.settings) | options_record(request.tables),
+        "parameters": request.settings.parameters | options_record(request.tables),
         "result": study_runs.result_record(study, consensus, seconds=seconds),
         "versions": versions(),
     }

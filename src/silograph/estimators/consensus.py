@@ -21,7 +21,7 @@ from silograph.estimators.tables import Table, tables_of
 from silograph.graph.allowed import choose_pairs
 from silograph.graph.graph import graph_on
 from silograph.graph.pairs import Pairs
-from silograph.methods.settings import MethodName, StudySettings
+from silograph.methods.common.settings import StudySettings
 from silograph.protocol.silo import Silo
 
 
@@ -131,7 +131,7 @@ class ConsensusGraph(BaseEstimator):
         lam: float | None = None,
         *,
         standardize: bool = False,
-        method: MethodName = "exact",
+        method: str = "exact",
         tol: float = 1e-6,
         solver: Literal["newton", "gradient"] | None = None,
         rounds: int | None = None,

@@ -25,7 +25,7 @@ from silograph.errors import ParameterError
 from silograph.federation.names import LARGEST, MOST_LETTERS, clipped, name_of, names_of, read_nodes, shown
 from silograph.graph.allowed import choose_pairs
 from silograph.graph.pairs import Pairs
-from silograph.methods.settings import StudySettings
+from silograph.methods.common.settings import StudySettings
 
 MOST_BYTES = 1_000_000
 MOST_SECONDS = 30 * 24 * 3600.0  # what waits longer than a month is lost, and locks cannot count to infinity

@@ -22,11 +22,11 @@ from typing import Any
 
 import numpy as np
 
-from silograph.engine.loop import RoundRecord
 from silograph.engine.study import StudyResult
 from silograph.errors import CheckpointError, OutputError
 from silograph.graph.files import write_graph
 from silograph.graph.graph import Graph
+from silograph.protocol.method import RoundRecord
 from silograph.runs.record import CHECKPOINT, GRAPH_FILES, OURS, RECORD, REQUEST
 
 DONE = ".checkpoint.done"  # what the checkpoint is called when the results are in place

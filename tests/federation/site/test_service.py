@@ -40,7 +40,8 @@ from silograph.federation.site.approvals import Approvals
 from silograph.federation.site.audit import entries, verify
 from silograph.federation.site.service import SiteService
 from silograph.federation.site.settings import SiteSettings, write_site
-from silograph.protocol.messages import Task, decode_task, decode_update, encode_task
+from silograph.protocol.codec import decode_task, decode_update, encode_task
+from silograph.protocol.messages import Task
 
 SITE, SEED = "oslo", SITES.index("oslo")
 TOLD = {"kind", "re", "run", "version", "code", "to"}  # all that a refusal may hold
@@ -756,9 +757,9 @@ def test_the_log_tells_the_round_that_was_answered_not_the_one_on_the_envelope(s
 def test_the_log_tells_what_left_the_site_by_name_and_size(site, recorded):
     one = site()
     one.goes_on_from(0)
-    answer_task = [entry for entry in one.log() if entry["what"] == "answered"]
-    assert len(answer_task) == len(recorded.letters)
-    for entry, body in list(zip(answer_task, recorded.answers, strict=True))[1:]:
+    answered = [entry for entry in one.log() if entry["what"] == "answered"]
+    assert len(answered) == len(recorded.letters)
+    for entry, body in list(zip(answered, recorded.answers, strict=True))[1:]:
         update = decode_update(body)
         for name in update._parts:
             assert f"{name} (" in entry["left"]
@@ -775,13 +776,13 @@ def test_a_failure_stays_at_the_site_and_the_next_attempt_is_as_undisturbed(site
     k = recorded.of_stage("learn")[2]
     one.answers(*range(k))
 
-    def failing(method, silo, task, *, report):
-        if after:  # when memory has changed already
-            genuine(method, silo, task, report=report)
+    def failing(method, silo, state, task, *, report):
+        if after:
+            genuine(method, silo, state, task, report=report)
         raise FloatingPointError(f"{one.table}: 40 samples")
 
     genuine = site_run.answer_task
-    monkeypatch.setattr(site_run, "answered", failing)
+    monkeypatch.setattr(site_run, "answer_task", failing)
     assert one.code(recorded.letters[k]) == "internal"
     assert one.code(recorded.letters[k]) == "unknown-run"
     monkeypatch.undo()

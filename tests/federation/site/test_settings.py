@@ -3,7 +3,6 @@
 import tempfile
 import tomllib
 from pathlib import Path
-from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 
 from silograph.errors import OutputError, ParameterError
 from silograph.federation.site.settings import SiteSettings, read_site, write_site
-from silograph.methods.settings import MethodName
+from silograph.methods.common.registry import built_in
 
 OSLO = SiteSettings(name="oslo", federation="brains", server="coordinator.example.org", data=Path("signals.csv"))
 LEAST = 'name = "oslo"\nfederation = "brains"\nserver = "coordinator.example.org"\ndata = "signals.csv"\n'
@@ -31,7 +30,7 @@ counts = st.integers(0, 10**9)
         header=st.none() | st.booleans(),
         min_samples=counts,
         max_rounds=counts,
-        methods=st.lists(st.sampled_from(get_args(MethodName)), max_size=9).map(tuple),
+        methods=st.lists(st.sampled_from(built_in()), max_size=9).map(tuple),
         report=st.booleans(),
         share_graph=st.booleans(),
         approve_all=st.booleans(),
@@ -71,7 +70,7 @@ def test_what_is_left_out_has_its_default_and_the_defaults_protect(tmp_path):
     (tmp_path / "site.toml").write_text(LEAST)
     assert read_site(tmp_path) == OSLO
     assert (OSLO.min_samples, OSLO.max_rounds, OSLO.approve_all) == (20, 1000, False)
-    assert OSLO.methods == get_args(MethodName)
+    assert OSLO.methods == built_in()
 
 
 def test_a_file_of_the_windows_editor_is_read_too(tmp_path):

@@ -6,8 +6,8 @@ import pytest
 from silo_problems import silo_costs
 from silograph.engine.study import learn_silos
 from silograph.graph.pairs import Pairs
+from silograph.methods.common.settings import StudySettings
 from silograph.methods.common.sweeps import Iteration, sweep_algorithm1, sweep_averaging
-from silograph.methods.settings import StudySettings
 from silograph.protocol.silo import Silo
 
 N_NODES, N_SILOS = 12, 4

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 
 from silograph._util.locks import Lock
-from silograph.engine.loop import RoundRecord
 from silograph.engine.study import learn_on
 from silograph.errors import SilographError
 from silograph.federation.coordinator.history import History
@@ -18,7 +17,7 @@ from silograph.federation.coordinator.run_folder import Outcome, RunFolder
 from silograph.federation.coordinator.sites import Sites
 from silograph.federation.identity import Signer, Trust
 from silograph.federation.study_file import pairs_of
-from silograph.protocol.method import Cohort
+from silograph.protocol.method import Cohort, RoundRecord
 
 PATIENCE = 30.0  # seconds for an earlier process of the same run to end
 

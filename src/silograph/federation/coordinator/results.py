@@ -47,7 +47,7 @@ def _record(
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "silos": [_silo(site, learned, graphs.get(site), len(run.nodes)) for site in run.sites],
         "resumed": any(event.kind == "resumed" for event in events),
-        "parameters": asdict(study.settings) | {"standardize": study.standardize},
+        "parameters": study.settings.parameters | {"standardize": study.standardize},
         "result": result_record(learned, consensus, seconds=seconds),
         "federation": {
             "run": run.name,

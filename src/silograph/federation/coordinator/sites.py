@@ -11,8 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from types import MappingProxyType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from silograph._util.types import Vector
 from silograph.errors import ProtocolError
@@ -27,21 +26,11 @@ from silograph.federation.coordinator.request import (
     TroubleFound,
 )
 from silograph.federation.envelope import SignedMessage, VerifiedMessage
-from silograph.protocol.messages import (
-    PAIRS_NONNEGATIVE,
-    Field,
-    Header,
-    Task,
-    Total,
-    Update,
-    add_up,
-    check_update,
-    decode_update,
-    encode_task,
-    parts_of,
-)
+from silograph.protocol.checks import check_update
+from silograph.protocol.codec import decode_update, encode_task
+from silograph.protocol.messages import PAIRS_NONNEGATIVE, Field, Header, Task, Total, Update, parts_of
 from silograph.protocol.method import Cohort, Method
-from silograph.protocol.silo import Memory
+from silograph.protocol.sums import add_up
 
 T = TypeVar("T")
 
@@ -72,7 +61,7 @@ class Sites:
             round=header.round,
             scalars=dict(self._scalars or {}),
         )
-        return add_up(self._ask_all(message, lambda site, reply: self._update(site, reply, header, fields, task.parts)))
+        return add_up(self._ask_all(message, lambda site, reply: self._update(site, reply, task, fields)))
 
     def prepare(self, scalars: Mapping[str, float]) -> None:
         """From now on, questions carry what set-up found."""
@@ -81,24 +70,24 @@ class Sites:
     def finish(self, consensus: Vector) -> Mapping[str, Vector]:
         """Tell the sites the consensus; receive the graphs of those that give theirs away."""
         header = Header(run=self._channel.call.run, method="finish", step="finish", round=1)
-        message = self._channel.message("finish", encode_task(Task(header=header, parts={"consensus": consensus})))
+        task = Task(header=header, parts={"consensus": consensus})
+        message = self._channel.message("finish", encode_task(task))
 
         def graph(site: str, reply: VerifiedMessage) -> Vector | None:
             if reply.head.get("code") == "kept":
                 return None
-            w = parts_of(self._update(site, reply, header, {"graph": PAIRS_NONNEGATIVE}))["graph"]
+            w = parts_of(self._update(site, reply, task, {"graph": PAIRS_NONNEGATIVE}))["graph"]
             assert not isinstance(w, float)
             return w
 
         graphs = self._ask_all(message, graph, allowed=("kept",))
         return {site: w for site, w in zip(self.cohort.silos, graphs, strict=True) if w is not None}
 
-    @property
-    def memory(self) -> Memory:
+    def silo_states(self) -> dict[str, Any]:
         """Nothing: what silos keep, they keep themselves."""
         return {}
 
-    def restore(self, memory: Memory) -> None:
+    def restore(self, method: Method, states: dict[str, Any]) -> None:
         """Nothing to do: sites know where they are."""
 
     def close(self) -> None:
@@ -152,16 +141,9 @@ class Sites:
             raise StoppedError("The run was told to stop.")
         return [answer for answer in answers if not isinstance(answer, Trouble | NotNeeded)]
 
-    def _update(
-        self,
-        site: str,
-        reply: VerifiedMessage,
-        header: Header,
-        fields: Mapping[str, Field],
-        asked: Mapping[str, Vector | float] = MappingProxyType({}),
-    ) -> Update:
+    def _update(self, site: str, reply: VerifiedMessage, task: Task, fields: Mapping[str, Field]) -> Update:
         update = decode_update(reply.body, n_pairs=self.cohort.pairs.size)
         if update.silo != site:
             raise ProtocolError(f"message: speaks for {update.silo[:40]!r}, but {site!r} was asked.")
-        check_update(update, header, fields, n_pairs=self.cohort.pairs.size, asked=asked)
+        check_update(update, task, fields, n_pairs=self.cohort.pairs.size)
         return update

@@ -6,7 +6,7 @@ import hashlib
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +18,11 @@ from silograph.federation.site.settings import SiteSettings
 from silograph.federation.site.state import Answered, RunMemory, forget_old
 from silograph.federation.study_file import StudyFile
 from silograph.graph.graph import graph_on
-from silograph.methods.registry import setup_of, silo_method
+from silograph.methods.common.setup import build_setup, build_silo_method
 from silograph.protocol.exchange import answer_task
 from silograph.protocol.messages import Header, Task, Update, update_of
 from silograph.protocol.method import Method
-from silograph.protocol.silo import Silo
+from silograph.protocol.silo import Silo, SiloState, restore_silo_state
 from silograph.runs.folder import write_graphs
 
 SETUP, LEARN = "setup", "learn"
@@ -41,8 +41,16 @@ class SiteRun:
     data: Path
     known: Fingerprint
     kept: RunMemory
-    last: Answered | None
+    last: Answered | None = None
+    state: SiloState[Any] = field(default_factory=SiloState)
     seconds: float = 0.0  # of computing the last answer, for the site's log
+
+    def restore(self) -> None:
+        """Go on from what the site has kept of this run."""
+        found = self.kept.load()
+        if found is not None:
+            state, self.last = found
+            self.state = restore_silo_state(state, self._method(self.last.stage, self.last.scalars).states.silo)
 
     def check_data(self) -> None:
         """Refuse once the file is no longer the one that the run began with."""
@@ -74,22 +82,22 @@ class SiteRun:
         method = self._method(stage, scalars)
         began = time.perf_counter()
         try:
-            update = answer_task(method, self.silo, task, report=report)
+            update, self.state = answer_task(method, self.silo, self.state, task, report=report)
         except ProtocolError as error:
             raise Refused("out-of-turn", str(error)) from error
         self.seconds = time.perf_counter() - began
         self.last = Answered(stage=stage, scalars=scalars, question=question, update=update)
-        self.kept.save(self.silo.memory, self.last)
+        self.kept.save(self.state, self.last)
         return update
 
     def _method(self, stage: str, scalars: Mapping[str, float]) -> Method:
         if stage == SETUP:
-            return setup_of(self.study.settings, self.silo.pairs)
-        return silo_method(self.study.settings, scalars, self.silo.pairs, len(self.silos))
+            return build_setup(self.study.settings, self.silo.pairs)
+        return build_silo_method(self.study.settings, scalars, self.silo.pairs, len(self.silos))
 
     def finish(self, task: Task, results: Path) -> Update:
         """Write the site's own results: its graph, and the consensus it was told."""
-        w = self.silo.memory.get("graph")
+        w = self.state.graph
         if w is None or task.parts.keys() != {"consensus"} or task.vector("consensus").shape != w.shape:
             raise Refused("out-of-turn", "asked to finish a run that has not ended")
         results.mkdir(parents=True, exist_ok=True)
@@ -115,13 +123,7 @@ def open_site_run(
         "data": known.sha256,
     }
     kept = RunMemory(folder / STATE, run, about=about)
-    try:
-        forget_old(folder / STATE)
-        silo.memory, last = kept.load()
-    except BaseException:
-        kept.close()
-        raise
-    return SiteRun(
+    site_run = SiteRun(
         run=run,
         study=study,
         nodes=tuple(nodes),
@@ -130,5 +132,11 @@ def open_site_run(
         data=settings.data_in(folder),
         known=known,
         kept=kept,
-        last=last,
     )
+    try:
+        forget_old(folder / STATE)
+        site_run.restore()
+    except BaseException:
+        kept.close()
+        raise
+    return site_run

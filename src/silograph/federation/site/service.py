@@ -30,8 +30,9 @@ from silograph.federation.site.data import check_nodes, open_table
 from silograph.federation.site.run import LEARN, RESULTS, SETUP, SiteRun, open_site_run
 from silograph.federation.site.settings import SiteSettings, read_site
 from silograph.federation.study_file import StudyFile, parse_study
-from silograph.methods.registry import PAPER_ROUNDS
-from silograph.protocol.messages import Update, decode_task, encode_update, parts_of
+from silograph.methods.common.settings import PAPER_ROUNDS
+from silograph.protocol.codec import decode_task, encode_update
+from silograph.protocol.messages import Update, parts_of
 
 PATIENCE = 5.0  # seconds that a question waits for the one before it
 RUN = re.compile(r"[0-9a-z][0-9a-z.-]{7,63}")

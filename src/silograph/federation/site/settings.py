@@ -7,14 +7,14 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from silograph._util.files import make_folder, write_text
 from silograph.errors import OutputError, ParameterError
-from silograph.methods.settings import MethodName
+from silograph.methods.common.registry import built_in
 
 FILE = "site.toml"
-METHODS: tuple[MethodName, ...] = get_args(MethodName)
+METHODS = built_in()
 SECTIONS = {
     "": ("name", "federation", "server", "data"),
     "table": ("drop", "key", "header"),
@@ -69,7 +69,7 @@ class SiteSettings:
     header: bool | None = None  # None: look
     min_samples: int = 20
     max_rounds: int = 1000  # of an approved study, all its runs together
-    methods: tuple[MethodName, ...] = METHODS
+    methods: tuple[str, ...] = METHODS
     report: bool = True  # whether this site's own numbers may be told singly
     share_graph: bool = True  # whether this site's graph may be sent, when a study asks for it
     approve_all: bool = False

@@ -1,4 +1,4 @@
-"""What a site keeps of a run: the silo's memory and its last answer, written before the answer leaves.
+"""What a site keeps of a run: the silo's state and its last answer, written before the answer leaves.
 
 One answer is enough: the coordinator writes down a round before it asks the next, so that after any crash it asks for
 the round that the site answered last, or for the one after it.
@@ -10,16 +10,17 @@ import json
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from silograph._util.files import write_text
 from silograph._util.locks import Lock
+from silograph._util.trees import to_tree
 from silograph.engine.checkpoint import Checkpoint
 from silograph.federation.refusals import Refused
 from silograph.protocol.messages import Header, Update, parts_of, update_of
-from silograph.protocol.silo import Memory
+from silograph.protocol.silo import SiloState
 
 ABOUT = "about.json"
 KEPT_RUNS = 20  # later ones push out earlier ones
@@ -64,30 +65,29 @@ class RunMemory:
         if before != about:
             raise Refused("conflict", f"{path}: the run began with another study, other silos or other nodes")
 
-    def load(self) -> tuple[Memory, Answered | None]:
-        """The silo's memory and the last answer."""
+    def load(self) -> tuple[dict[str, Any], Answered] | None:
+        """The silo's state as plain data, and the last answer; nothing before the first."""
         kept = self._checkpoint.load()
         if kept is None:
-            return {}, None
+            return None
         last = kept["last"]
         update = update_of(Header(**last["header"]), last["silo"], last["parts"], reported=last["reported"])
         about = {name: last[name] for name in ("stage", "scalars", "question")}
-        return kept["memory"], Answered(**about, update=update)
+        return kept["state"], Answered(**about, update=update)
 
-    def save(self, memory: Memory, last: Answered) -> None:
+    def save(self, state: SiloState[Any], last: Answered) -> None:
         """Write down both, whole or not at all."""
         update = last.update
-        header = update.header
         kept = {
             "stage": last.stage,
             "scalars": dict(last.scalars),
             "question": last.question,
-            "header": {"run": header.run, "method": header.method, "step": header.step, "round": header.round},
+            "header": asdict(update.header),
             "silo": update.silo,
             "reported": dict(update.reported),
             "parts": dict(parts_of(update)),
         }
-        self._checkpoint.save({"memory": memory, "last": kept})
+        self._checkpoint.save({"state": to_tree(state), "last": kept})
 
     def close(self) -> None:
         """Let another process have the run."""

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Literal, get_args
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Literal
 
 import numpy as np
 
 from silograph._util.checks import check_momentum, check_not_negative, check_one_way, check_positive, check_whole
 from silograph.errors import ParameterError
+from silograph.methods.common.registry import COUPLING_SETTINGS, GRADIENT_SETTINGS, Option, Solver, spec_of
 
-MethodName = Literal["exact", "algorithm1", "independent", "pooled", "fedavg", "fedprox", "mrmtl", "ditto"]
-COUPLED = ("exact", "algorithm1")  # the paper's model: these have ν and λ
-PULLED = ("fedprox", "mrmtl", "ditto")
-GRADIENT_ONLY = ("algorithm1", "fedavg", "fedprox")
-EXACT_ONLY = ("exact", "pooled")
-PAPER_ZETA = 0.5
+PAPER_ZETA, PAPER_STEP, PAPER_ROUNDS = 0.5, 0.005, 50
+MOST_ROUNDS = 200  # of an exact method
+# What some methods have and others have not; all other settings are for every method
+SPECIAL = GRADIENT_SETTINGS | COUPLING_SETTINGS | {"pull", "fresh", "gamma_cap", "gamma_epsilon"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudySettings:
     """How to learn from several silos."""
 
-    method: MethodName = "exact"
+    method: str = "exact"
     degree: float | None = None  # or α and β; None: the default degree
     alpha: float | None = None
     beta: float | None = None
@@ -43,15 +43,15 @@ class StudySettings:
     gamma_cap: float | None = None
     gamma_epsilon: float = 1e-8  # ε_γ
     first_weight: float = 0.1  # w⁰
+    options: Mapping[str, Option] = field(default_factory=dict)  # settings that only this method has, by name
     report: bool = True  # whether silos may tell their own numbers: samples, edges, distance, contribution
 
     def __post_init__(self) -> None:
-        for field in fields(self):  # NumPy's numbers become Python's: settings are written down and compared
-            value = getattr(self, field.name)
+        for setting in fields(self):  # NumPy's numbers become Python's: settings are written down and compared
+            value = getattr(self, setting.name)
             if isinstance(value, np.generic):
-                object.__setattr__(self, field.name, value.item())
-        if self.method not in get_args(MethodName):
-            raise ParameterError(f"method: expected one of {', '.join(get_args(MethodName))}, got {self.method!r}.")
+                object.__setattr__(self, setting.name, value.item())
+        spec_of(self.method)  # raises for one that there is not
         self._check_numbers()
         if self.weights not in ("adaptive", "equal"):
             raise ParameterError(f"weights: expected 'adaptive' or 'equal', got {self.weights!r}.")
@@ -61,6 +61,7 @@ class StudySettings:
             raise ParameterError("lam: expected a number > 0, as rho = lam * nu. For no sparsity, use sparsity=0.")
         self._check_solver()
         self._check_used()
+        self._check_options()
 
     def _check_numbers(self) -> None:
         for name in ("degree", "alpha", "beta", "nu", "tol", "gamma_epsilon", "first_weight", "gamma_cap", "step"):
@@ -76,42 +77,69 @@ class StudySettings:
         check_momentum(self.momentum)
 
     def _check_solver(self) -> None:
+        spec = spec_of(self.method)
         if self.solver not in (None, "newton", "gradient"):
             raise ParameterError(f"solver: expected 'newton' or 'gradient', got {self.solver!r}.")
-        if self.solver == "newton" and self.method in GRADIENT_ONLY:
+        if self.solver == "newton" and spec.newton is None:
             raise ParameterError(
                 f"solver: {self.method!r} is an iteration of gradient steps. For an exact optimum, use 'exact' "
                 "(the paper's model) or 'pooled' (what FedAvg and FedProx aim at)."
             )
-        if self.solver == "gradient" and self.method in EXACT_ONLY:
+        if self.solver == "gradient" and spec.gradient is None:
             raise ParameterError(f"solver: {self.method!r} is exact. For gradient steps, use 'algorithm1' or 'fedavg'.")
-        if self.step == "lipschitz" and self.method != "algorithm1":
+        if self.step == "lipschitz" and not self.solver_used.lipschitz:
             raise ParameterError("step: 'lipschitz' is an option of Algorithm 1. Give a number, or leave it out.")
 
     def _check_used(self) -> None:
         """Raise for a setting that was given and would do nothing."""
-        iterates = self.by_gradient or self.method in ("exact", "mrmtl")
-        uses = {
-            ("coupling", "sparsity", "nu", "lam"): self.method in COUPLED,
-            ("pull",): self.method in PULLED,
-            ("rounds",): iterates,
-            ("local_steps", "step", "momentum", "first_weight"): self.by_gradient,
-            ("weights",): self.method in COUPLED,
-            ("fresh", "gamma_cap", "gamma_epsilon"): self.method == "algorithm1",
-        }
-        usual = {field.name: field.default for field in fields(self)}
-        for names, used in uses.items():
-            for name in names:
-                if not used and getattr(self, name) != usual[name]:
-                    how = "by gradient steps" if self.by_gradient else "solved exactly"
-                    raise ParameterError(
-                        f"{name}: the method {self.method!r}, {how}, has no such parameter. Leave it out."
-                    )
+        for setting in fields(self):
+            name = setting.name
+            if name not in self.used and getattr(self, name) != setting.default:
+                how = "by gradient steps" if self.by_gradient else "solved exactly"
+                raise ParameterError(f"{name}: the method {self.method!r}, {how}, has no such parameter. Leave it out.")
+
+    def _check_options(self) -> None:
+        """Raise for an option that the method does not have, or that is of another kind than its default."""
+        known = spec_of(self.method).options
+        for name, value in self.options.items():
+            if name not in known:
+                has = f"It has {', '.join(known)}." if known else "It has none."
+                raise ParameterError(f"{name}: the method {self.method!r} has no such option. {has}")
+            kind = type(known[name])
+            if type(value) is not kind and not (kind is float and type(value) is int):
+                raise ParameterError(f"{name}: expected a value like {known[name]!r}, got {value!r}.")
 
     @property
     def by_gradient(self) -> bool:
         """Whether the method takes the paper's gradient steps."""
-        return self.method in GRADIENT_ONLY or self.solver == "gradient"
+        return (self.solver or spec_of(self.method).default_solver) == "gradient"
+
+    @property
+    def solver_used(self) -> Solver:
+        """What is known of the method as it is run."""
+        spec = spec_of(self.method)
+        solver = spec.gradient if self.by_gradient else spec.newton
+        assert solver is not None
+        return solver
+
+    @property
+    def used(self) -> frozenset[str]:
+        """The names of the settings that the method has."""
+        return frozenset(setting.name for setting in fields(self)) - (SPECIAL - self.solver_used.settings)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What the method was given, as plain data, without what it does not have."""
+        return {name: value for name, value in asdict(self).items() if name in self.used}
+
+    @property
+    def is_coupled(self) -> bool:
+        """Whether this is the paper's model, which has ν and λ."""
+        return self.solver_used.settings >= COUPLING_SETTINGS
+
+    def option(self, name: str) -> Any:
+        """An option that only this method has: as given, or its default."""
+        return self.options.get(name, spec_of(self.method).options[name])
 
     @property
     def pull_used(self) -> float:
@@ -122,3 +150,8 @@ class StudySettings:
     def zeta_used(self) -> float:
         """The ζ given, or the method's own."""
         return (PAPER_ZETA if self.by_gradient else 0.0) if self.zeta is None else self.zeta
+
+    @property
+    def rounds_used(self) -> int:
+        """The rounds given, the paper's for its iterations, or the most that an exact method may take."""
+        return self.rounds or (PAPER_ROUNDS if self.by_gradient else MOST_ROUNDS)
