@@ -85,10 +85,10 @@ def assert_same_result(
     _assert_same_evidence(record["result"], study)
     assert [silo["name"] for silo in record["silos"]] == list(sites)
     for silo in record["silos"]:
-        told = study.reported.get(silo["name"], {})
+        reported = study.reported.get(silo["name"], {})
         assert silo["contribution"] == _finite(study.contributions.get(silo["name"]))
-        assert silo["n_samples"] == told.get("samples")
-        assert silo["edges"] == (_n_edges(study, silo["name"]) if shared else told.get("edges"))
+        assert silo["n_samples"] == reported.get("samples")
+        assert silo["edges"] == (_n_edges(study, silo["name"]) if shared else reported.get("edges"))
     _assert_same_history(results_folder / "history.csv", study)
 
 

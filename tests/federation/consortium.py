@@ -1,4 +1,4 @@
-"""A small consortium on disk: certificates, sites' folders with data, a run's folder, and desks reached by a call.
+"""A small consortium on disk: certificates, sites' folders with data, a run's folder, and services reached by a call.
 
 Keys are made once per process: the same names have the same keys in every consortium of one authority.
 """
@@ -22,8 +22,8 @@ from cryptography.x509.oid import NameOID
 
 from silograph.federation.coordinator.attempt import run_attempt
 from silograph.federation.coordinator.request import Silence
-from silograph.federation.coordinator.run_folder import Outcome, RunFolder, new_run, open_run
-from silograph.federation.envelope import FORMAT, HEAD, MAGIC, SignedMessage, open_message
+from silograph.federation.coordinator.run import CoordinatorRun, Outcome, new_run, open_run
+from silograph.federation.envelope import ENVELOPE_FORMAT, HEAD, MAGIC, SignedMessage, open_message
 from silograph.federation.identity import Signer, Trust
 from silograph.federation.site.service import SiteService
 from silograph.federation.site.settings import SiteSettings, write_site
@@ -87,24 +87,24 @@ def self_signed(name: str) -> Signer:
     return Signer(certificate=certificate.public_bytes(Encoding.PEM), key=key)
 
 
-# --- letters that no honest side writes ----------------------------------------------------------------------------
+# --- requests that no honest side writes ----------------------------------------------------------------------------
 
 
-def sealed(head: bytes, body: bytes, signer: Signer) -> bytes:
+def seal(head: bytes, body: bytes, signer: Signer) -> bytes:
     """An envelope around any bytes as a head, signed properly."""
     sizes = (signer.key.key_size // 8, len(head), len(signer.certificate), len(body))
-    front = HEAD.pack(MAGIC, FORMAT, *sizes) + head + signer.certificate
+    front = HEAD.pack(MAGIC, ENVELOPE_FORMAT, *sizes) + head + signer.certificate
     digest = hashlib.sha256(front + hashlib.sha256(body).digest()).digest()
     return front + body + signer.sign(digest)
 
 
-def rewritten(
+def rewrite(
     data: bytes, signer: Signer, *, trust: Trust, to: str | None = None, body: bytes | None = None, **head: object
 ) -> bytes:
-    """A letter with changes, signed by whoever: entries of the head that are None are left out."""
-    letter = open_message(data, trust)
-    changed = {name: value for name, value in {**letter.head, **head}.items() if value is not None and name != "to"}
-    return SignedMessage(changed, letter.body if body is None else body, signer).to(to or letter.text("to"))[0]
+    """A request with changes, signed by whoever: entries of the head that are None are left out."""
+    request = open_message(data, trust)
+    changed = {name: value for name, value in {**request.head, **head}.items() if value is not None and name != "to"}
+    return SignedMessage(changed, request.body if body is None else body, signer).to(to or request.text("to"))[0]
 
 
 # --- sites and runs ------------------------------------------------------------------------------------------------
@@ -134,15 +134,15 @@ Tamper = Callable[[str, bytes, Callable[[bytes], bytes]], bytes | Silence]
 
 @dataclass
 class Loopback:
-    """Brings bytes to desks by a call; `tamper` may do what a network or a hostile site does."""
+    """Brings bytes to services by a call; `tamper` may do what a network or a hostile site does."""
 
-    desks: dict[str, SiteService]
+    services: dict[str, SiteService]
     tamper: Tamper = lambda site, data, service: service(data)
     asked: list[tuple[str, bytes]] = field(default_factory=list)
 
     def ask(self, site: str, data: bytes, timeout: float) -> bytes | Silence:
         self.asked.append((site, data))
-        return self.tamper(site, data, self.desks[site].reply)
+        return self.tamper(site, data, self.services[site].reply)
 
 
 class Consortium:
@@ -172,10 +172,10 @@ class Consortium:
     def service(self, site: str) -> SiteService:
         return SiteService(self.folder / site, signer=self.signers[site], trust=self.trust)
 
-    def desks(self) -> dict[str, SiteService]:
+    def services(self) -> dict[str, SiteService]:
         return {site: self.service(site) for site in self.sites}
 
-    def run(self, learn: str = 'method = "exact"\ndegree = 3', policy: str = "", **top: str) -> RunFolder:
+    def run(self, learn: str = 'method = "exact"\ndegree = 3', policy: str = "", **top: str) -> CoordinatorRun:
         text = 'name = "test"\nnodes = "nodes.txt"\n'
         text += "".join(f"{key} = {value}\n" for key, value in top.items())
         (self.folder / "study.toml").write_text(f"{text}[learn]\n{learn}\n[policy]\n{policy}\n")
@@ -183,21 +183,21 @@ class Consortium:
         study, nodes = read_study(self.folder / "study.toml")
         return new_run(self.folder / "runs", study, nodes, self.sites)
 
-    def run_attempt(self, run: RunFolder, transport: Loopback, attempt: str = "a") -> Outcome:
+    def run_attempt(self, run: CoordinatorRun, transport: Loopback, attempt: str = "a") -> Outcome:
         return run_attempt(run, transport, attempt=attempt, signer=self.server, trust=self.trust)
 
-    def finished(self, run: RunFolder, transport: Loopback | None = None) -> Path:
+    def finish(self, run: CoordinatorRun, transport: Loopback | None = None) -> Path:
         """The results of a run that must end well."""
-        transport = transport or Loopback(self.desks())
+        transport = transport or Loopback(self.services())
         outcome = self.run_attempt(run, transport)
-        close(transport.desks)
+        close(transport.services)
         assert outcome.ended == "done", outcome
         return run.folder / "results"
 
 
-def close(desks: Mapping[str, SiteService]) -> None:
+def close(services: Mapping[str, SiteService]) -> None:
     """As when the sites' processes end."""
-    for service in desks.values():
+    for service in services.values():
         service.close()
 
 
@@ -223,16 +223,18 @@ def from_data(data: tuple[bytes, bytes]) -> Signer:
     return Signer(certificate=data[0], key=key)
 
 
-def conduct_elsewhere(folder: Path, run: Path, root: bytes, signers: dict[str, tuple[bytes, bytes]], begun) -> None:
-    """What a process does that conducts a run, with all its sites' desks in it too; it tells when it begins."""
+def conduct_elsewhere(
+    folder: Path, run: Path, root: bytes, signers: dict[str, tuple[bytes, bytes]], connection
+) -> None:
+    """Conduct a run in this process, with the services of all its sites; say so when it begins."""
     trust, known = Trust(root), {name: from_data(data) for name, data in signers.items()}
-    desks = {site: SiteService(folder / site, signer=known[site], trust=trust) for site in known if site != SERVER}
-    begun.send("begun")
-    run_attempt(open_run(run), Loopback(desks), attempt="elsewhere", signer=known[SERVER], trust=trust)
+    services = {site: SiteService(folder / site, signer=known[site], trust=trust) for site in known if site != SERVER}
+    connection.send("begun")
+    run_attempt(open_run(run), Loopback(services), attempt="elsewhere", signer=known[SERVER], trust=trust)
 
 
-def hold_elsewhere(home: Path, root: bytes, signer: tuple[bytes, bytes], letters: Sequence[bytes], connection) -> None:
-    """What a second process of a site does: answers letters, tells that it did, and lives on until it is told."""
+def hold_elsewhere(home: Path, root: bytes, signer: tuple[bytes, bytes], requests: Sequence[bytes], connection) -> None:
+    """Be a second process of a site: answer requests, send the answers, and live on until somebody says otherwise."""
     service = SiteService(home, signer=from_data(signer), trust=Trust(root))
-    connection.send([service.reply(letter) for letter in letters])
+    connection.send([service.reply(request) for request in requests])
     connection.recv()

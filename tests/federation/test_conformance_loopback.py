@@ -12,19 +12,19 @@ import pytest
 from federation.conformance import ALGORITHM1, DITTO, EXACT, METHODS, assert_same_result, digests, learned_here
 from federation.consortium import NODES, SITES, Consortium, Loopback, write_table
 from silograph.data.readers import text
-from silograph.federation.coordinator.run_folder import RunFolder
+from silograph.federation.coordinator.run import CoordinatorRun
 from silograph.federation.study_file import pairs_of
 
 # How an engine brings a run to its end, and where the results are then
-ENGINES: dict[str, Callable[[Consortium, RunFolder], Path]] = {"loopback": Consortium.finished}
+ENGINES: dict[str, Callable[[Consortium, CoordinatorRun], Path]] = {"loopback": Consortium.finish}
 
 
 @pytest.fixture(params=ENGINES)
-def engine(request) -> Callable[[Consortium, RunFolder], Path]:
+def engine(request) -> Callable[[Consortium, CoordinatorRun], Path]:
     return ENGINES[request.param]
 
 
-def assert_conforms(consortium: Consortium, run: RunFolder, results: Path) -> None:
+def assert_conforms(consortium: Consortium, run: CoordinatorRun, results: Path) -> None:
     study, tables = run.study(), {site: consortium.table(site) for site in run.sites}
     learned = learned_here(study, run.nodes, tables)
     pairs = pairs_of(study, run.nodes)
@@ -51,7 +51,7 @@ def test_every_method_gives_the_same_bits_as_in_one_process(tmp_path, engine, me
     ],
 )
 @pytest.mark.parametrize(
-    "told",
+    "extra",
     [
         {"report": "false"},
         {"share_graphs": "false"},
@@ -66,10 +66,10 @@ def test_every_method_gives_the_same_bits_as_in_one_process(tmp_path, engine, me
     ],
     ids=" ".join,
 )
-def test_what_a_study_says_beside_its_method_changes_no_bit_either(tmp_path, engine, method, told):
+def test_what_a_study_says_beside_its_method_changes_no_bit_either(tmp_path, engine, method, extra):
     consortium = Consortium(tmp_path)
-    learn = "".join(f"\n{key} = {told[key]}" for key in told if key == "report")
-    run = consortium.run(method + learn, **{key: value for key, value in told.items() if key != "report"})
+    learn = "".join(f"\n{key} = {extra[key]}" for key in extra if key == "report")
+    run = consortium.run(method + learn, **{key: value for key, value in extra.items() if key != "report"})
     assert_conforms(consortium, run, engine(consortium, run))
 
 
@@ -103,27 +103,27 @@ def test_a_table_may_hold_more_than_the_nodes(tmp_path):
         frame.insert(0, "subject", [f"s{k}" for k in range(len(frame))])
         frame.insert(4, "age", np.arange(len(frame)) % 7)
         frame.to_csv(rich.table(site), index=False, float_format=lambda value: repr(float(value)))
-    assert digests(plain.finished(plain.run(EXACT))) == digests(rich.finished(rich.run(EXACT)))
+    assert digests(plain.finish(plain.run(EXACT))) == digests(rich.finish(rich.run(EXACT)))
 
 
 def test_two_runs_of_a_study_end_in_the_same_bits(tmp_path):
     consortium = Consortium(tmp_path)
-    assert digests(consortium.finished(consortium.run(EXACT))) == digests(consortium.finished(consortium.run(EXACT)))
+    assert digests(consortium.finish(consortium.run(EXACT))) == digests(consortium.finish(consortium.run(EXACT)))
 
 
 def test_a_finished_run_that_is_conducted_again_ends_the_same(tmp_path):
     consortium = Consortium(tmp_path)
     run = consortium.run(EXACT)
-    first = digests(consortium.finished(run))
-    transport = Loopback(consortium.desks())
-    assert digests(consortium.finished(run, transport)) == first
+    first = digests(consortium.finish(run))
+    transport = Loopback(consortium.services())
+    assert digests(consortium.finish(run, transport)) == first
     assert len(transport.asked) == 2 * len(SITES)  # hello and finish: no round is asked again
 
 
 def test_each_site_finds_the_same_graphs_at_home(tmp_path):
     consortium = Consortium(tmp_path)
     run = consortium.run(EXACT, share_graphs="false")
-    results = consortium.finished(run)
+    results = consortium.finish(run)
     learned = learned_here(run.study(), NODES, {site: consortium.table(site) for site in SITES})
     for site in SITES:
         home = consortium.folder / site / "results" / run.run_id

@@ -22,10 +22,10 @@ from federation.conformance import ALGORITHM1, DITTO, METHODS, assert_same_resul
 from federation.consortium import NODES, SITES, write_table
 from federation.nvflare.federation import PATIENCE, RealFederation, study_text, until
 from silograph.federation.coordinator.history import History
-from silograph.federation.coordinator.run_folder import RunFolder, new_run
+from silograph.federation.coordinator.run import CoordinatorRun, new_run
 from silograph.federation.envelope import SignedMessage, open_message
 from silograph.federation.identity import Trust, read_signer, read_trust
-from silograph.federation.nvflare.executor import open_desk
+from silograph.federation.nvflare.executor import open_service
 from silograph.federation.site.audit import entries, verify
 from silograph.federation.study_file import parse_study, read_study
 
@@ -85,7 +85,7 @@ def ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
 
 
 @pytest.fixture(scope="module")
-def conducted(fed: RealFederation) -> dict[str, RunFolder]:
+def conducted(fed: RealFederation) -> dict[str, CoordinatorRun]:
     """Every method, one run each, conducted by one job: a job costs more than a run."""
     from silograph.federation.nvflare.session import ServerSession
 
@@ -357,7 +357,7 @@ def test_no_site_can_make_another_answer(fed):
     own = SignedMessage(question, b"", identity(fed, "kyoto")).to("lima")[0]
     handed_on = SignedMessage(question, b"", server).to("kyoto")[0]
     right = SignedMessage(question, b"", server).to("lima")[0]
-    service = open_desk(fed.home("lima"))
+    service = open_service(fed.home("lima"))
     try:
         for data in (own, handed_on):
             reply = open_message(service.reply(data), trust)
@@ -377,7 +377,7 @@ def work():
     import time
     while "silograph.federation.site.service" not in sys.modules:
         time.sleep(0.05)
-    from silograph.federation.envelope import Letter
+    from silograph.federation.envelope import SignedMessage
     from silograph.federation.nvflare import executor
     from silograph.federation.nvflare.transport import DATA, TOPIC
     from nvflare.apis.shareable import Shareable
@@ -386,7 +386,7 @@ def work():
     def reply(self, topic, request, fl_ctx):
         if not sent:
             sent.append(True)
-            own, _ = Letter({"kind": "status"}, b"", self._desk._signer).to("lima")
+            own, _ = SignedMessage({"kind": "status"}, b"", self._service._signer).to("lima")
             threading.Thread(target=tell, args=(fl_ctx.get_engine(), [own, request[DATA]])).start()
         return honest(self, topic, request, fl_ctx)
 
@@ -441,7 +441,7 @@ def test_no_site_can_make_another_answer_over_the_network_either(fed, tmp_path):
     new = list(entries(fed.home("lima") / "audit.jsonl"))[before:]
     details = [entry["detail"] for entry in new if entry.get("code") == "not-coordinator"]
     assert any("asked by 'kyoto'" in detail for detail in details), details
-    assert any("a question for 'kyoto' was brought here" in detail for detail in details), details
+    assert any("a request to 'kyoto' was brought here" in detail for detail in details), details
 
 
 # --- what people see afterwards ---------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ pytest.importorskip("nvflare")
 from federation.conformance import METHODS, assert_same_result, learned_here
 from federation.consortium import NODES, SITES, Consortium, as_data
 from silograph.federation.coordinator.history import History
-from silograph.federation.coordinator.run_folder import RunFolder
+from silograph.federation.coordinator.run import CoordinatorRun
 from silograph.federation.identity import Signer
 from silograph.federation.nvflare.folders import POINTER
 from silograph.federation.nvflare.jobs import write_job
@@ -65,7 +65,7 @@ def make_workspace(folder: Path, consortium: Consortium) -> Path:
     return folder
 
 
-def simulate(consortium: Consortium, runs: Sequence[RunFolder], folder: Path) -> int:
+def simulate(consortium: Consortium, runs: Sequence[CoordinatorRun], folder: Path) -> int:
     """Conduct the runs in one job of the simulator; the most bytes that its processes had together."""
     give_identities(consortium)
     workspace = make_workspace(folder / "workspace", consortium)
@@ -110,7 +110,7 @@ def end_group(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def assert_conforms(consortium: Consortium, run: RunFolder) -> None:
+def assert_conforms(consortium: Consortium, run: CoordinatorRun) -> None:
     outcome = run.outcome()
     assert outcome is not None
     assert outcome.ended == "done", outcome
@@ -120,7 +120,7 @@ def assert_conforms(consortium: Consortium, run: RunFolder) -> None:
 
 
 @pytest.fixture(scope="module")
-def simulated(tmp_path_factory) -> tuple[Consortium, dict[str, RunFolder]]:
+def simulated(tmp_path_factory) -> tuple[Consortium, dict[str, CoordinatorRun]]:
     """Every method, conducted by one job."""
     folder = tmp_path_factory.mktemp("simulated")
     consortium = Consortium(folder / "consortium", sites=SITES)

@@ -9,7 +9,7 @@ from typing import Any
 from silograph._util.files import writing_folder
 from silograph.engine.study import StudyResult
 from silograph.federation.coordinator.history import History
-from silograph.federation.coordinator.run_folder import RESULTS, RunFolder
+from silograph.federation.coordinator.run import CoordinatorRun
 from silograph.federation.study_file import StudyFile
 from silograph.graph.graph import Graph, graph_on
 from silograph.graph.pairs import Pairs
@@ -20,18 +20,18 @@ FORMAT = 1
 
 
 def write_results(
-    run: RunFolder, study: StudyFile, learned: StudyResult, pairs: Pairs, history: History, *, seconds: float
+    run: CoordinatorRun, study: StudyFile, learned: StudyResult, pairs: Pairs, history: History, *, seconds: float
 ) -> None:
     """Write graphs, history and record, whole or not at all."""
     consensus = graph_on(pairs, learned.consensus, run.nodes)
     graphs = {name: graph_on(pairs, w, run.nodes) for name, w in learned.graphs.items()}
     record = _record(run, study, learned, consensus, graphs, history, seconds=seconds)
-    with writing_folder(run.folder / RESULTS, replace=True) as inside:
+    with writing_folder(run.results, replace=True) as inside:
         fill(inside, consensus, graphs, learned.history, record)
 
 
 def _record(
-    run: RunFolder,
+    run: CoordinatorRun,
     study: StudyFile,
     learned: StudyResult,
     consensus: Graph,

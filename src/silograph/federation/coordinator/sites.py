@@ -1,7 +1,7 @@
-"""The engine of a federation of real sites: ask each, check each answer, add up.
+"""The engine of a federation of real sites: send each a request, check each answer, add up.
 
 How bytes travel is the transport's affair (NVFlare, or a function call in tests). What is in them, who sent them, which
-answer belongs to which question and what to do about a site that does not answer is decided here and in question.py,
+answer belongs to which request, and what to do about a site that does not answer, is decided here and in request.py,
 the same for all.
 """
 
@@ -46,7 +46,7 @@ class Sites:
         self._pool = ThreadPoolExecutor(cohort.n_silos)
 
     def greet(self) -> None:
-        """Tell every site what is going to be asked, and wait until each is ready."""
+        """Announce the run to every site, and wait until each is ready."""
         self._ask_all(self._channel.hello(), lambda site, reply: None, greeting=True)
 
     def exchange(self, method: Method, task: Task) -> Total:
@@ -61,26 +61,30 @@ class Sites:
             round=header.round,
             scalars=dict(self._scalars or {}),
         )
-        return add_up(self._ask_all(message, lambda site, reply: self._update(site, reply, task, fields)))
+
+        def parse(site: str, reply: VerifiedMessage) -> Update:
+            return self._parse_update(site, reply, task, fields)
+
+        return add_up(self._ask_all(message, parse))
 
     def prepare(self, scalars: Mapping[str, float]) -> None:
-        """From now on, questions carry what set-up found."""
+        """From now on, requests carry what set-up found."""
         self._scalars = dict(scalars)
 
     def finish(self, consensus: Vector) -> Mapping[str, Vector]:
-        """Tell the sites the consensus; receive the graphs of those that give theirs away."""
-        header = Header(run=self._channel.call.run, method="finish", step="finish", round=1)
+        """Send the sites the consensus; receive the graphs of those that give theirs away."""
+        header = Header(run=self._channel.run.run_id, method="finish", step="finish", round=1)
         task = Task(header=header, parts={"consensus": consensus})
         message = self._channel.message("finish", encode_task(task))
 
-        def graph(site: str, reply: VerifiedMessage) -> Vector | None:
+        def parse_graph(site: str, reply: VerifiedMessage) -> Vector | None:
             if reply.head.get("code") == "kept":
                 return None
-            w = parts_of(self._update(site, reply, task, {"graph": PAIRS_NONNEGATIVE}))["graph"]
+            w = parts_of(self._parse_update(site, reply, task, {"graph": PAIRS_NONNEGATIVE}))["graph"]
             assert not isinstance(w, float)
             return w
 
-        graphs = self._ask_all(message, graph, allowed=("kept",))
+        graphs = self._ask_all(message, parse_graph, allowed=("kept",))
         return {site: w for site, w in zip(self.cohort.silos, graphs, strict=True) if w is not None}
 
     def silo_states(self) -> dict[str, Any]:
@@ -101,7 +105,7 @@ class Sites:
     def _ask_all(
         self,
         message: SignedMessage,
-        checked: Callable[[str, VerifiedMessage], T],
+        parse: Callable[[str, VerifiedMessage], T],
         *,
         allowed: Sequence[str] = (),
         greeting: bool = False,
@@ -110,27 +114,27 @@ class Sites:
         started = time.monotonic()
         self.traffic, over = Traffic(), threading.Event()
 
-        def one(site: str) -> T | Trouble | NotNeeded:
-            question = SiteRequest(
+        def ask(site: str) -> T | Trouble | NotNeeded:
+            request = SiteRequest(
                 channel=self._channel,
                 site=site,
                 message=message,
-                checked=checked,
+                parse=parse,
                 traffic=self.traffic,
                 over=over,
                 allowed=allowed,
                 greeting=greeting,
             )
             try:
-                return question.answer()
+                return request.answer()
             except TroubleFound as found:
                 if found.trouble.kind != "missing":
-                    over.set()  # the others are not waited for: the round cannot be completed
+                    over.set()  # nobody waits for the others: the round cannot be completed
                 return found.trouble
             except NotNeeded as cut_short:
                 return cut_short
 
-        answers = list(self._pool.map(one, self.cohort.silos))
+        answers = list(self._pool.map(ask, self.cohort.silos))
         self.traffic.seconds = time.monotonic() - started
         troubles = [answer for answer in answers if isinstance(answer, Trouble)]
         for trouble in troubles:
@@ -141,7 +145,7 @@ class Sites:
             raise StoppedError("The run was told to stop.")
         return [answer for answer in answers if not isinstance(answer, Trouble | NotNeeded)]
 
-    def _update(self, site: str, reply: VerifiedMessage, task: Task, fields: Mapping[str, Field]) -> Update:
+    def _parse_update(self, site: str, reply: VerifiedMessage, task: Task, fields: Mapping[str, Field]) -> Update:
         update = decode_update(reply.body, n_pairs=self.cohort.pairs.size)
         if update.silo != site:
             raise ProtocolError(f"message: speaks for {update.silo[:40]!r}, but {site!r} was asked.")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -89,6 +90,15 @@ def register(name: str, spec: MethodSpec) -> None:
     _registered[name] = spec
 
 
+def check_method(name: str, where: str = "method") -> None:
+    """Raise unless there is such a method."""
+    known = method_names()
+    if name not in known:
+        near = get_close_matches(str(name)[:100], known, n=1)
+        meant = f" Did you mean {near[0]!r}?" if near else ""
+        raise ParameterError(f"{where}: expected one of {', '.join(known)}, got {name!r}.{meant}")
+
+
 def spec_of(name: str) -> MethodSpec:
     """What is known of a method."""
     if name in _registered:
@@ -96,10 +106,8 @@ def spec_of(name: str) -> MethodSpec:
     if name in built_in():
         spec = import_module(f"silograph.methods.{name}").METHOD
     else:
-        found = [point for point in entry_points(group=GROUP) if point.name == name]
-        if not found:
-            raise ParameterError(f"method: expected one of {', '.join(method_names())}, got {name!r}.")
-        spec = found[0].load()
+        check_method(name)
+        spec = next(point for point in entry_points(group=GROUP) if point.name == name).load()
     if not isinstance(spec, MethodSpec):
         raise ParameterError(f"method: {name!r} has no MethodSpec. See how a method is written in the documentation.")
     return spec
