@@ -45,11 +45,7 @@ class Pairs:
     @classmethod
     def from_sorted(cls, n_nodes: int, rows: ArrayLike, cols: ArrayLike) -> Pairs:
         """Pairs already known to be valid, without doubles, rows < cols, sorted by row and then column."""
-        return cls(
-            n_nodes,
-            np.ascontiguousarray(rows, dtype=np.int32),
-            np.ascontiguousarray(cols, dtype=np.int32),
-        )
+        return cls(n_nodes, np.ascontiguousarray(rows, dtype=np.int32), np.ascontiguousarray(cols, dtype=np.int32))
 
     @classmethod
     def all_but(cls, n_nodes: int, forbidden: ArrayLike) -> Pairs:
@@ -135,8 +131,7 @@ class Pairs:
     def union(self, rows: IntVector, cols: IntVector) -> Pairs:
         """These pairs and the ones given (rows < cols)."""
         code = np.union1d(
-            self.rows.astype(np.int64) * self.n_nodes + self.cols,
-            rows.astype(np.int64) * self.n_nodes + cols,
+            self.rows.astype(np.int64) * self.n_nodes + self.cols, rows.astype(np.int64) * self.n_nodes + cols
         )
         return Pairs.from_sorted(self.n_nodes, code // self.n_nodes, code % self.n_nodes)
 
