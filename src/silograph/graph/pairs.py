@@ -37,7 +37,7 @@ class Pairs:
     @classmethod
     def listed(cls, n_nodes: int, pairs: ArrayLike) -> Pairs:
         """The pairs given as rows (i, j) of node numbers, in any order and direction; doubles count once."""
-        index = _checked_pairs(n_nodes, pairs)
+        index = _check_pairs(n_nodes, pairs)
         rows, cols = index.min(axis=1), index.max(axis=1)
         code = np.unique(rows * n_nodes + cols)
         return cls.from_sorted(n_nodes, code // n_nodes, code % n_nodes)
@@ -50,7 +50,7 @@ class Pairs:
     @classmethod
     def all_but(cls, n_nodes: int, forbidden: ArrayLike) -> Pairs:
         """Every pair except the ones given: known zeros."""
-        index = _checked_pairs(n_nodes, forbidden)
+        index = _check_pairs(n_nodes, forbidden)
         keep = np.ones(n_nodes * (n_nodes - 1) // 2, dtype=bool)
         keep[condensed_index(n_nodes, index.min(axis=1), index.max(axis=1))] = False
         rows, cols = endpoints(n_nodes)
@@ -162,7 +162,7 @@ def endpoints(n_nodes: int) -> tuple[IntVector, IntVector]:
     return rows.astype(np.int32), cols.astype(np.int32)
 
 
-def _checked_pairs(n_nodes: int, pairs: ArrayLike) -> np.ndarray:
+def _check_pairs(n_nodes: int, pairs: ArrayLike) -> np.ndarray:
     index = np.asarray(pairs)
     if index.size == 0:
         return np.empty((0, 2), dtype=np.int64)
