@@ -28,8 +28,10 @@ def test_the_public_names_are_these_and_all_of_them_exist():
         "SilosError",
         "SmoothGraph",
         "Solution",
+        "learn_files",
         "open_signals",
         "read_graph",
+        "read_run",
         "score",
         "write_graph",
     ]
@@ -79,7 +81,7 @@ def test_a_missing_extra_is_named_with_the_command_that_installs_it():
 
 
 def test_the_command_line_does_not_wait_for_scikit_learn():
-    assert loaded_by("import silograph.cli.one_table", "sklearn", "pandas", "networkx") == []
+    assert loaded_by("import silograph.cli.app, silograph.runs.learn", "sklearn", "pandas", "networkx") == []
 
 
 def test_every_error_is_a_silograph_error_and_bad_input_a_value_error():

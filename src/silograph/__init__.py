@@ -5,6 +5,7 @@
     model.adjacency_, model.graph_, model.gap_
     model = ConsensusGraph(degree=5).fit({"oslo": X1, "lima": X2})    # several
     model.graphs_, model.consensus_graph_, model.contributions_, model.gap_
+    run = learn_files(["oslo.csv", "lima.csv"], degree=5, out="run")  # what `silograph learn` does
 
 The public names are those of ``__all__``; they are imported on first use, so that ``import silograph`` is quick.
 """
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from silograph.local.problem import LocalProblem
     from silograph.local.solvers.solution import Solution
     from silograph.metrics import Scores, score
+    from silograph.runs.learn import learn_files
+    from silograph.runs.reader import read_run
 
 __version__ = "0.1.0"
 
@@ -62,8 +65,10 @@ __all__ = [
     "SilosError",
     "SmoothGraph",
     "Solution",
+    "learn_files",
     "open_signals",
     "read_graph",
+    "read_run",
     "score",
     "write_graph",
 ]
@@ -79,8 +84,10 @@ _HOME = _ERRORS | {
     "ConsensusGraph": "estimators.consensus",
     "SmoothGraph": "estimators.smooth",
     "Solution": "local.solvers.solution",
+    "learn_files": "runs.learn",
     "open_signals": "data.readers",
     "read_graph": "graph.files",
+    "read_run": "runs.reader",
     "score": "metrics",
     "write_graph": "graph.files",
 }

@@ -53,13 +53,16 @@ def test_learn_writes_a_run_that_other_tools_open(brain):
 def test_the_record_tells_what_was_done_and_to_what(brain):
     assert run("brain.csv", "--alpha", "1", "--beta", "2", "--standardize", "--out", "run").exit_code == 0
     record = json.loads(Path("run/run.json").read_text())
-    assert record["input"] == {
+    expected = {
+        "name": "brain",
         "file": "brain.csv",
         "sha256": hashlib.sha256(Path("brain.csv").read_bytes()).hexdigest(),
         "n_samples": 80,
         "n_nodes": 20,
         "row_counter": None,
     }
+    assert [{name: silo[name] for name in expected} for silo in record["silos"]] == [expected]
+    assert (record["format"], record["kind"]) == (2, "table")
     assert record["parameters"]["alpha"] == 1
     assert record["parameters"]["standardize"] is True
     assert record["result"]["relative_gap"] <= 1e-8

@@ -102,6 +102,27 @@ def test_bad_input_gets_a_message_and_writes_nothing(tables, arguments, exit_cod
     assert sorted(Path().rglob("*")) == before
 
 
+@pytest.mark.parametrize("option", ["--json", "--quiet"])
+def test_the_page_of_a_finished_run_is_written_whatever_is_printed(tables, option):
+    run(*FILES, "--degree", "3", "--out", "run", "--quiet")
+    result = run("--resume", "run", "--report", option)
+    assert Path("run/report.html").is_file()
+    if option == "--json":
+        assert json.loads(result.stdout) == json.loads(Path("run/run.json").read_text())
+    else:
+        assert result.output == ""
+
+
+def test_an_unfinished_run_of_a_federation_is_sent_to_its_own_command(tables):
+    Path("run/checkpoint").mkdir(parents=True)
+    Path("run/checkpoint/request.json").write_text('{"format": 1, "federation": "fed", "run": "0123"}')
+    for arguments in (["learn", "--resume", "run"], ["learn", *FILES, "--out", "run"], ["report", "run"]):
+        result = CliRunner().invoke(app, arguments)
+        assert result.exit_code == 1
+        assert "silograph federation run --resume run" in " ".join(result.output.split())
+        assert "silograph learn --resume" not in " ".join(result.output.split())
+
+
 def test_files_of_one_name_in_several_folders_take_the_folders_names(tables):
     for name in NAMES:
         Path(name).mkdir()

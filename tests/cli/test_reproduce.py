@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from experiments.small import KNOWN_REGIONS, SCALE, write_abide, write_coil
 from silograph import __version__
-from silograph.cli import reproduce as cli_reproduce
+from silograph.cli import experiments as cli_experiments
 from silograph.cli.app import app
 from silograph.experiments import catalogue
 from silograph.experiments.catalogue import EXPERIMENTS, Experiment
@@ -26,7 +26,7 @@ def small(tmp_path, monkeypatch):
     """A working folder of its own, no published data, and a quick look that is quicker still."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SILOGRAPH_DATA", raising=False)
-    monkeypatch.setattr(cli_reproduce, "QUICK", SCALE)
+    monkeypatch.setattr(cli_experiments, "QUICK", SCALE)
 
 
 def reproduce(*arguments: str):
@@ -241,13 +241,13 @@ def test_without_the_extra_the_message_says_what_to_install(missing, name):
 def test_progress_counts_each_set_of_jobs_by_its_own_number(monkeypatch):
     shown = []
 
-    class Watched(cli_reproduce.Progress):
+    class Watched(cli_experiments.Progress):
         def __exit__(self, *error):
             shown.extend((task.description, task.completed, task.total) for task in self.tasks)
             return super().__exit__(*error)
 
-    monkeypatch.setattr(cli_reproduce, "Progress", Watched)
-    with cli_reproduce._reporting(Console(file=io.StringIO(), force_terminal=True)) as on_progress:
+    monkeypatch.setattr(cli_experiments, "Progress", Watched)
+    with cli_experiments._reporting(Console(file=io.StringIO(), force_terminal=True)) as on_progress:
         on_progress("ABIDE", 0, 1)
         on_progress("ABIDE", 1, 1)
         on_progress("ABIDE", 0, 5)

@@ -2,17 +2,22 @@
 
 import json
 import math
-from datetime import UTC, datetime
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 
-from silograph.graph.files import write_graph
 from silograph.graph.graph import Graph
-from silograph.runs.folder import SILOS, fill
-from silograph.runs.record import GRAPH_FILES, versions
+from silograph.runs.reader import RunData
+from silograph.runs.record import FederationRecord, ResultRecord, RunRecord, SiloRecord
+from silograph.runs.writer import write_results
 
-RESULT = {"alpha": 0.5, "beta": 0.25, "objective": 12.5, "relative_gap": 4.2e-7, "converged": True, "seconds": 0.5}
+CREATED = "2026-01-01T00:00:00+00:00"
+SOURCE = {"sha256": "0" * 64, "mean_squared_difference": 1.0}
+RESULT = {
+    "alpha": 0.5, "beta": 0.25, "objective": 12.5, "relative_gap": 4.2e-7, "certified": True, "converged": True,
+    "degree_asked": 4.0, "degree_reached": True, "seconds": 0.5,
+}  # fmt: skip
 
 
 def ring(names, rng, n_more):
@@ -42,38 +47,36 @@ def with_more(graph, rng, n_more):
 
 
 def study_run(folder: Path, *, n_nodes=12, silos=("oslo", "lima", "kyoto"), names=None, seed=0, more=2, change=None):
-    """A finished run over several silos; `change` may alter its record before it is written."""
+    """A finished run over several silos; `change` may alter its record, as JSON holds it, before it is written."""
     rng = np.random.default_rng(seed)
     names = tuple(names or (f"node{node}" for node in range(n_nodes)))
     consensus = ring(names, rng, more * len(names))
     graphs = {name: with_more(consensus, rng, more * len(names)) for name in silos}
-    each = [
-        {"name": name, "file": f"{name}.csv", "sha256": "0" * 64, "n_samples": 100 + k, "n_nodes": len(names)}
-        | {"row_counter": None, "edges": graph.n_edges, "mean_degree": graph.mean_degree}
-        | {"mean_squared_difference": 1.0, "contribution": 2.0 + k, "is_consensus": False}
+    each = tuple(
+        SiloRecord.describe(
+            name, graph, {"contribution": 2.0 + k}, n_nodes=len(names), n_samples=100 + k, file=f"{name}.csv", **SOURCE
+        )
         for k, (name, graph) in enumerate(graphs.items())
-    ]
-    record = {
-        "format": 1,
-        "kind": "silos",
-        "created": datetime(2026, 1, 1, tzinfo=UTC).isoformat(timespec="seconds"),
-        "silos": each,
-        "resumed": False,
-        "parameters": {"method": "exact", "degree": 4.0, "tol": 1e-6},
-        "result": RESULT
-        | {"nodes": len(names), "consensus_edges": consensus.n_edges, "degree_asked": 4.0, "degree_reached": True}
-        | {"coupling": 0.5, "sparsity": 0.4, "nu": 3.0, "lam": 1.0, "rho": 3.0, "rounds": 8, "setup_rounds": 2},
-        "versions": versions(),
-    }
-    history = [
+    )
+    result = ResultRecord(
+        **RESULT, nodes=len(names), edges=consensus.n_edges, mean_degree=4.0, coupling=0.5, sparsity=0.4, nu=3.0,
+        lam=1.0, rho=3.0, rounds=8, setup_rounds=2,
+    )  # fmt: skip
+    parameters = {"method": "exact", "degree": 4.0, "tol": 1e-6}
+    record = RunRecord(
+        kind="silos", created=CREATED, silos=each, resumed=False, parameters=parameters, result=result, warnings={}
+    )
+    history = tuple(
         {"round": k, "objective": 12.5 + 10.0**-k, "gap": math.inf if k == 1 else 10.0 ** (1 - k)} for k in range(1, 9)
-    ]
+    )
+    data = json.loads(record.to_json())
     if change is not None:
-        change(record)
-    shared = {silo["name"] for silo in record["silos"] if silo.get("graph_shared", True)}
+        change(data)
+    shared = {silo["name"] for silo in data["silos"] if silo["graph_shared"]}
+    kept = {name: graph for name, graph in graphs.items() if name in shared}
     folder.mkdir(parents=True)
-    fill(folder, consensus, {name: graph for name, graph in graphs.items() if name in shared}, history, record)
-    assert (folder / SILOS).is_dir()
+    write_results(folder, RunData(folder=folder, record=record, main=consensus, graphs=kept, history=history))
+    (folder / "run.json").write_text(json.dumps(data), encoding="utf-8")
     return folder
 
 
@@ -81,19 +84,23 @@ def table_run(folder: Path, *, n_nodes=12, seed=0):
     """A finished run over one table."""
     rng = np.random.default_rng(seed)
     graph = ring([f"node{node}" for node in range(n_nodes)], rng, 2 * n_nodes)
+    source = SiloRecord.describe("brain", graph, {}, n_nodes=n_nodes, n_samples=8, file="brain.csv", **SOURCE)
+    result = ResultRecord(
+        **RESULT, nodes=n_nodes, edges=graph.n_edges, mean_degree=graph.mean_degree, iterations=4, solves=2
+    )
+    parameters = {"degree": 4.0, "tol": 1e-8, "solver": "newton"}
+    record = RunRecord(
+        kind="table", created=CREATED, silos=(source,), resumed=False, parameters=parameters, result=result, warnings={}
+    )
     folder.mkdir(parents=True)
-    for name in GRAPH_FILES:
-        write_graph(graph, folder / name)
-    source = {"file": "brain.csv", "sha256": "0" * 64, "n_samples": 8, "n_nodes": n_nodes, "row_counter": None}
-    record = {
-        "format": 1,
-        "created": datetime(2026, 1, 1, tzinfo=UTC).isoformat(timespec="seconds"),
-        "input": source,
-        "parameters": {"degree": 4.0, "tol": 1e-8, "solver": "newton"},
-        "result": RESULT
-        | {"nodes": n_nodes, "edges": graph.n_edges, "mean_degree": graph.mean_degree, "degree_asked": 4.0}
-        | {"degree_reached": True, "iterations": 4, "solves": 2},
-        "versions": versions(),
-    }
-    (folder / "run.json").write_text(json.dumps(record), encoding="utf-8")
+    write_results(folder, RunData(folder=folder, record=record, main=graph, graphs={}, history=()))
     return folder
+
+
+def federated(data, **changes):
+    """Make the record of a run, as JSON holds it, that of a federation."""
+    about = FederationRecord(
+        run="first", study="brains", study_sha256="0" * 64, policy={}, left_out={}, attempts=1, rejected_answers=0,
+        bytes_down=0, bytes_up=0,
+    )  # fmt: skip
+    data["federation"] = asdict(about) | changes

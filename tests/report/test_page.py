@@ -7,9 +7,8 @@ import time
 
 import pytest
 
-from report.made_runs import study_run, table_run
-from silograph.cli.report import ReportRequest, formats_of
-from silograph.cli.report import run as run_command
+from report.made_runs import federated, study_run, table_run
+from silograph.cli.report import formats_of, write_page
 from silograph.errors import OutputError, ParameterError
 from silograph.report import write_report
 from silograph.report.layout import layout_of
@@ -146,7 +145,7 @@ def test_small_numbers_are_written_as_people_do():
 
 def test_a_federation_is_shown(tmp_path):
     def change(record):
-        record["federation"] = {"run": "first", "study": "brains", "left_out": {"quito": "no answer"}, "attempts": 2}
+        federated(record, left_out={"quito": "no answer"}, attempts=2)
 
     records = data_of(write_report(study_run(tmp_path / "run", change=change)))["record"]
     rows = dict(next(part["rows"] for part in records if part["title"] == "Federation"))
@@ -192,7 +191,7 @@ def test_a_name_that_looks_like_a_mark_of_the_page_stays_text(tmp_path):
 
 def test_the_command_says_where_things_are(tmp_path):
     folder = study_run(tmp_path / "run")
-    said = run_command(ReportRequest(run=folder, out=tmp_path / "new" / "page.html"))
+    said = write_page(folder, tmp_path / "new" / "page.html")
     assert (tmp_path / "new" / "page.html").is_file()
     assert "page.html" in said[0]
 

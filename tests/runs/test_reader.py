@@ -1,14 +1,13 @@
 """A run's folder is read back as it was written, and what is wrong with one is said."""
 
 import json
-import math
 
 import pytest
 
-from report.made_runs import study_run, table_run
-from silograph.errors import GraphError, SignalError
+from report.made_runs import federated, study_run, table_run
+from silograph.errors import GraphError
 from silograph.graph.files import read_graph
-from silograph.report.coordinates import read_coordinates
+from silograph.report.measures import shares
 from silograph.runs.reader import read_run
 
 
@@ -31,21 +30,21 @@ def test_a_fused_silo_contributes_without_bound(tmp_path):
     def fuse(record):
         record["silos"][0] |= {"is_consensus": True, "contribution": None}
 
-    first, *rest = read_run(study_run(tmp_path / "run", change=fuse)).silos
-    assert first.fused
-    assert first.contribution == math.inf
-    assert not any(silo.fused for silo in rest)
+    first, *rest = silos = read_run(study_run(tmp_path / "run", change=fuse)).silos
+    assert first.is_consensus
+    assert shares(silos).tolist() == [1, 0, 0]
+    assert not any(silo.is_consensus for silo in rest)
 
 
 def test_a_site_may_keep_its_graph(tmp_path):
     def keep(record):
         record["silos"][1] |= {"graph_shared": False, "edges": None, "contribution": None}
-        record["federation"] = {"run": "first", "left_out": {}}
+        federated(record)
 
     run = read_run(study_run(tmp_path / "run", change=keep))
     assert list(run.graphs) == ["oslo", "kyoto"]
-    assert run.silos[1].graph is None
-    assert run.federation["run"] == "first"
+    assert not run.silos[1].graph_shared
+    assert run.record.federation.run == "first"
 
 
 def test_a_coordinators_folder_stands_for_the_results_in_it(tmp_path):
@@ -59,7 +58,7 @@ def test_a_coordinators_folder_stands_for_the_results_in_it(tmp_path):
     [
         (lambda run: (run / "run.json").unlink(), "run.json is missing"),
         (lambda run: (run / "run.json").write_text("{"), "cannot be read"),
-        (lambda run: (run / "run.json").write_text('{"format": 99}'), "format 1"),
+        (lambda run: (run / "run.json").write_text('{"format": 99}'), "format 2"),
         (lambda run: (run / "checkpoint").mkdir(), "--resume"),
         (lambda run: (run / "silos" / "lima" / "graph.npz").unlink(), "graph.npz: missing"),
         (lambda run: (run / "history.csv").unlink(), "history.csv"),
@@ -94,26 +93,3 @@ def test_a_record_cannot_point_out_of_its_folder(tmp_path):
 def test_there_is_no_run_where_there_is_no_folder(tmp_path):
     with pytest.raises(GraphError, match="no folder"):
         read_run(tmp_path / "nothing")
-
-
-def test_coordinates_come_in_the_order_of_the_nodes(tmp_path):
-    path = tmp_path / "places.csv"
-    path.write_text("name,x,y,z\nb,4,5,6\nunused,0,0,0\na,1,2,3\n")
-    assert read_coordinates(path, ["a", "b"]).tolist() == [[1, 2, 3], [4, 5, 6]]
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("name,x\na,1\n", "columns name, x, y"),
-        ("name,x,y\na,1,2\n", "1 have none"),
-        ("name,x,y\na,1,2\nb,one,2\n", "row 3, column 'x'"),
-        ("name,x,y\na,1,2\na,1,2\nb,1,2\n", "row 3: 'a' has a row"),
-        ("name,x,y\na,1,2\nb,nan,2\n", "finite"),
-    ],
-)
-def test_what_is_wrong_with_coordinates_is_said(tmp_path, text, says):
-    path = tmp_path / "places.csv"
-    path.write_text(text)
-    with pytest.raises(SignalError, match=says):
-        read_coordinates(path, ["a", "b"])

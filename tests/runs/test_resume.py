@@ -11,11 +11,9 @@ import numpy as np
 import pytest
 
 from silo_problems import silo_signals
-from silograph.cli.several_tables import StudyRequest
-from silograph.data.costs import TableOptions
-from silograph.methods.common.settings import StudySettings
-from silograph.runs import folder as study_runs
-from silograph.runs.record import sha256_of
+from silograph import learn_files
+from silograph.runs.request import make_request
+from silograph.runs.writer import begin_run
 
 OPTIONS = ["--degree", "4", "--coupling", "0.9", "--tol", "1e-9", "--quiet"]
 
@@ -92,6 +90,44 @@ def test_fifty_kills_change_nothing(tables, undisturbed, tmp_path):
     check_kills(tables, undisturbed, tmp_path, n_kills=50, seed=2)
 
 
+def test_a_run_killed_on_the_command_line_is_resumed_from_python(tables, undisturbed, tmp_path):
+    run = tmp_path / "run"
+    process = subprocess.Popen(silograph(*map(str, tables), *OPTIONS, "--out", str(run)))
+    while not list(run.glob("checkpoint/learn/0*.json")):  # until it has written a round
+        assert process.poll() is None
+        time.sleep(0.001)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not (run / "run.json").exists()
+    told: list[str] = []
+    resumed = learn_files(resume=run, on_progress=lambda what, part: told.append(what))
+    assert digest(run) == undisturbed[0]
+    assert resumed.record.resumed
+    assert resumed.converged
+    assert "Reading site0.csv" in told
+    assert f"Round {resumed.result.rounds} of 6 silos" in told[-1]
+
+
+def test_one_table_killed_as_it_was_written_is_resumed_too(tables, tmp_path):
+    expected = learn_files(tables[0], degree=4, out=tmp_path / "whole")
+    begin(tmp_path / "run", tables[:1], degree=4)
+    (tmp_path / "run" / "graph.npz").write_bytes(b"moved in before the record")
+    resumed = learn_files(resume=tmp_path / "run")
+    assert resumed.main == expected.main
+    for name in ("graph.npz", "graph.graphml", "edges.csv"):
+        assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [
+        "edges.csv", "graph.graphml", "graph.npz", "run.json",
+    ]  # fmt: skip
+
+
+def begin(run, tables, **settings) -> None:
+    """A run as it is when it is killed in its first round."""
+    paths = [Path(table) for table in tables]
+    checksums = [hashlib.sha256(path.read_bytes()).hexdigest() for path in paths]
+    begin_run(run, make_request(paths, settings).as_data(checksums))
+
+
 def test_a_finished_run_has_nothing_to_resume(tables, tmp_path):
     run = tmp_path / "run"
     subprocess.run(silograph(*map(str, tables[:2]), "--degree", "4", "--out", str(run), "--quiet"), check=True)
@@ -108,16 +144,7 @@ def test_changed_data_are_refused_and_named(tables, tmp_path):
         copy.write_bytes(table.read_bytes())
         copies.append(str(copy))
     run = tmp_path / "run"
-    request = StudyRequest(
-        signals=tuple(map(Path, copies)),
-        settings=StudySettings(degree=4.0),
-        tables=TableOptions(),
-        out=run,
-        force=False,
-    )
-    study_runs.begin(
-        run, request.as_data([sha256_of(Path(copy)) for copy in copies])
-    )  # as a run killed in round 1 leaves it
+    begin(run, copies, degree=4.0)
     values = np.loadtxt(copies[1], delimiter=",")
     values[0, 0] += 1
     np.savetxt(copies[1], values, delimiter=",")

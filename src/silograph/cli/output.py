@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console, RenderableType
 
 from silograph._util.extras import required
 from silograph.errors import ParameterError, SilographError
+
+if TYPE_CHECKING:
+    from silograph.runs.record import RunRecord
 
 BAD_INPUT, WRONG_USAGE = 1, 2
 NOT_CONVERGED = 3  # exit code: the graph was learned and written, but not to the tolerance asked for
@@ -33,29 +35,25 @@ class Output:
         """Whether to draw progress."""
         return not self.quiet and complaints.is_terminal
 
-    def result(
-        self, record: dict[str, Any], table: Callable[[], RenderableType], notes: Callable[[], list[str]]
-    ) -> None:
+    def result(self, record: RunRecord, table: Callable[[], RenderableType], notes: Callable[[], list[str]]) -> None:
         """Print the record or the table that ends a run."""
         if self.as_json:
-            typer.echo(json.dumps(record, indent=2, ensure_ascii=False))
+            typer.echo(record.to_json(), nl=False)
         elif not self.quiet:
             Console().print(table())
-            for note in notes():
-                tell("Note", "cyan", note)
+            for text in notes():
+                self.note(text)
+
+    def note(self, text: str) -> None:
+        """Say something to a person who may want to know."""
+        if not (self.as_json or self.quiet):
+            tell("Note", "cyan", text)
 
 
-def guarded(
-    work: Callable[[], None],
-    *,
-    resumable: Path | None = None,
-    command: str = "silograph learn",
-    go_on: str | None = None,
-) -> None:
+def guarded(work: Callable[[], None], *, resumable: Path | None = None, go_on: str | None = None) -> None:
     """Run a command; an error that a user can cure becomes a message and an exit code.
 
-    An interrupted one says how to go on, where it can: `go_on` in words, or the folder of a `resumable` run of
-    `command`.
+    An interrupted one says how to go on, where it can: `go_on` in words, or the folder of a `resumable` run.
     """
     try:
         work()
@@ -63,10 +61,10 @@ def guarded(
         tell(type(error).__name__, "red", str(error))
         raise typer.Exit(WRONG_USAGE if isinstance(error, ParameterError) else BAD_INPUT) from None
     except KeyboardInterrupt:
-        from silograph.runs.record import CHECKPOINT
+        from silograph.runs.layout import RunLayout
 
-        if resumable is not None and (resumable / CHECKPOINT).is_dir():
-            go_on = f"go on with: {command} --resume {resumable}"
+        if resumable is not None and RunLayout(resumable).is_unfinished:
+            go_on = f"go on with: {RunLayout(resumable).resume_command()}"
         complaints.print(f"Interrupted; {go_on or 'nothing was written'}.", markup=False, highlight=False)
         raise typer.Exit(130) from None
     except BrokenPipeError:  # the reader of our output left, as `| head` does
@@ -77,6 +75,11 @@ def guarded(
 def need_nvflare() -> None:
     """Raise, with what to install, where federations cannot run."""
     required("nvflare", extra="nvflare", purpose="to run a federation or to take part in one")
+
+
+def say(line: str) -> None:
+    """Print a line to standard output, as it is."""
+    Console(soft_wrap=True).print(line, markup=False, highlight=False)
 
 
 def warn(message: str) -> None:

@@ -1,26 +1,12 @@
-"""What every command says of a table: how far its reading is, and what to look at twice."""
+"""Progress, drawn on the terminal's error stream."""
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-
-def doubts(name: str, n_nodes: int, n_samples: int | None, row_counter: str | None) -> list[str]:
-    """What a user should look at twice in a table."""
-    notes = []
-    if n_samples is not None and n_nodes > 2 * n_samples:
-        notes.append(
-            f"{name} has {n_nodes} nodes (columns) but only {n_samples} samples (rows). Is it the other way round?"
-        )
-    if row_counter is not None:
-        notes.append(
-            f"Column {row_counter!r} of {name} counts the rows and was taken for a node. "
-            f"If it is not one: --drop {row_counter}"
-        )
-    return notes
 
 
 def progress_bar(shown: bool) -> AbstractContextManager[Progress]:
@@ -34,3 +20,16 @@ def progress_bar(shown: bool) -> AbstractContextManager[Progress]:
         transient=True,
     )
     return progress if shown else nullcontext(progress)  # never started, it draws nothing
+
+
+@contextmanager
+def showing_progress(shown: bool) -> Iterator[Callable[[str, float | None], None]]:
+    """Progress as `learn_files` tells it: what is going on, and the part that is done where that is known."""
+    with progress_bar(shown) as progress:
+        whole, open_ended = (progress.add_task("", total=total, visible=False) for total in (1.0, None))
+
+        def show(what: str, part: float | None) -> None:
+            progress.update(whole, description=what, completed=part, visible=part is not None)
+            progress.update(open_ended, description=what, visible=part is None)
+
+        yield show

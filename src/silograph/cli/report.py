@@ -3,30 +3,62 @@
 from __future__ import annotations
 
 import webbrowser
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
+import typer
+
+from silograph.cli.output import guarded, say
 from silograph.errors import ParameterError
-from silograph.report import write_figures, write_report
-from silograph.report.figures import FORMATS
 
-FIGURES = "figures"
+REPORT_HELP = """Show a run: one HTML page that opens offline, and figures for a paper.
+
+The page answers what the silos share, where each differs, who contributed how much, and whether to trust it. It holds
+everything it needs and sends nothing. With coordinates, nodes lie where they are; with three (MNI), it is a brain.
+
+[bold]Examples[/bold]
+
+  silograph report run/
+
+  silograph report run/ --figures svg,pdf
+
+  silograph report run/ --coordinates regions.csv --out report.html
+
+[bold]Exit codes[/bold]  0 written; 1 no finished run there, or bad coordinates; 2 wrong options.
+"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportRequest:
-    """What the user asked for."""
+def report(
+    folder: Annotated[Path, typer.Argument(help="The folder of a run: what --out named.", metavar="RUN")],
+    out: Annotated[Path | None, typer.Option(help="The page. Default: report.html in the run's folder.")] = None,
+    figures: Annotated[
+        str | None,
+        typer.Option(
+            help="Also figures, into figures/ beside the page: svg, pdf, png, or some by commas.", metavar="FORMATS"
+        ),
+    ] = None,
+    coordinates: Annotated[
+        Path | None, typer.Option(help="CSV file with name, x, y of each node, and z in MNI space for a brain.")
+    ] = None,
+    title: Annotated[str | None, typer.Option(help="The page's title. Default: the run's folder.")] = None,
+    open_it: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+) -> None:
+    """Show a run."""
 
-    run: Path
-    out: Path | None = None  # the page; None: report.html in the run's folder
-    figures: tuple[str, ...] = ()  # formats
-    coordinates: Path | None = None
-    title: str | None = None
-    open_it: bool = False
+    def work() -> None:
+        wanted = formats_of(figures)
+        said = write_page(folder, out, figures=wanted, coordinates=coordinates, title=title, open_it=open_it)
+        for line in () if quiet else said:
+            say(line)
+
+    guarded(work)
 
 
 def formats_of(text: str | None) -> tuple[str, ...]:
     """The formats of `--figures svg,pdf`."""
+    from silograph.report.figures import FORMATS
+
     if text is None:
         return ()
     chosen = tuple(dict.fromkeys(part.strip().lower() for part in text.split(",") if part.strip()))
@@ -39,17 +71,27 @@ def formats_of(text: str | None) -> tuple[str, ...]:
     return chosen
 
 
-def run(request: ReportRequest) -> list[str]:
-    """Write everything, and return what to say of it."""
-    page = write_report(request.run, request.out, coordinates=request.coordinates, title=request.title)
+def write_page(
+    run: Path,
+    out: Path | None = None,
+    *,
+    figures: tuple[str, ...] = (),
+    coordinates: Path | None = None,
+    title: str | None = None,
+    open_it: bool = False,
+) -> list[str]:
+    """Write a run's page and figures, and return what to say of them."""
+    from silograph.report import write_figures, write_report
+
+    page = write_report(run, out, coordinates=coordinates, title=title)
     said = [f"Page: {page} ({page.stat().st_size / 1e6:.1f} MB, opens in any browser, without a network)"]
     spatial = page.with_name(f"{page.stem}-3d.html")
-    if request.coordinates is not None and spatial.is_file():
+    if coordinates is not None and spatial.is_file():
         said.append(f"In space: {spatial}")
-    if request.figures:
-        folder = page.parent / FIGURES
-        written = write_figures(request.run, folder, formats=request.figures, coordinates=request.coordinates)
-        said.append(f"Figures: {folder}{'/'} ({', '.join(path.name for path in written)})")
-    if request.open_it and not webbrowser.open(page.resolve().as_uri()):
+    if figures:
+        folder = page.parent / "figures"
+        written = write_figures(run, folder, formats=figures, coordinates=coordinates)
+        said.append(f"Figures: {folder}/ ({', '.join(path.name for path in written)})")
+    if open_it and not webbrowser.open(page.resolve().as_uri()):
         said.append("No browser was found to open it with: open the file yourself.")
     return said

@@ -1,225 +1,100 @@
-"""`silograph reproduce`: run tables and figures of the paper, show them, and write them to a folder."""
+"""The command `silograph reproduce`: its options; the work is done in experiments.py, which imports much."""
 
 from __future__ import annotations
 
-import json
-import os
-import platform
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+import sys
 from pathlib import Path
-from time import perf_counter
+from typing import Annotated
 
+import typer
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-from rich.table import Table as RichTable
 
-from silograph import __version__
-from silograph._util.checks import check_whole
-from silograph._util.files import check_writable, write_text
-from silograph.datasets.locate import ABIDE, COIL20, locate
-from silograph.errors import DataError, OutputError
-from silograph.experiments.catalogue import ALL, EXPERIMENTS, Experiment, choose_experiments
-from silograph.experiments.files import format_number, format_printed, write_outcome
-from silograph.experiments.index import index_page
-from silograph.experiments.lab import Lab, OnProgress
-from silograph.experiments.outcome import Outcome, Table
-from silograph.experiments.session import FULL_SIZE, QUICK, Session
+from silograph._util.extras import required
+from silograph.cli.output import PIPE_WIDTH, Output, complaints, guarded, tell
+from silograph.errors import ParameterError
 
-WIDE = 140  # columns of a terminal that shows whole tables
-QUICK_LOOK = "A quick look: few draws, coarse grids. Not for conclusions."
-PUBLISHED = {"COIL-20": COIL20, "ABIDE": ABIDE}
-KEPT = ".cells"  # folder of finished jobs, within the folder of results
+REPRODUCE_HELP = """Check the paper: run its tables and figures, and set our numbers beside the printed ones.
+
+Every method is tuned on its own grid, over many random draws. What is finished is kept in the folder of results, so
+that a run that was stopped goes on where it was. Tables are written as Markdown, CSV and JSON, figures as SVG and PNG.
+
+COIL-20 and ABIDE are looked for in the folder that the environment variable SILOGRAPH_DATA names, or where --coil and
+--abide say; `all` leaves out what is not there.
+
+[bold]Examples[/bold]
+
+  silograph reproduce --list
+
+  silograph reproduce table1 --seeds 30 --out paper/
+
+  silograph reproduce all --quick
+
+[bold]Exit codes[/bold]  0 done; 1 data not found or not as expected; 2 wrong options; 130 interrupted, what was
+finished is kept.
+"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReproduceRequest:
-    """What was asked for."""
+def reproduce(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Tables and figures by name, or `all`.", metavar="[NAME]...")
+    ] = None,
+    show_list: Annotated[bool, typer.Option("--list", help="List the names, and exit.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Few draws and coarse grids: a first look, in two minutes for `all`.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder of results. Default: paper/, or paper-quick/ with --quick.")
+    ] = None,
+    seeds: Annotated[
+        int | None, typer.Option(help="Draws of each synthetic scenario. Default: 30, or 4 with --quick.")
+    ] = None,
+    draws: Annotated[
+        int | None, typer.Option(help="Draws of four objects of COIL-20. Default: 20, or 4 with --quick.")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Processes to run at once; the numbers do not depend on it. Default: all cores.")
+    ] = None,
+    coil: Annotated[
+        Path | None, typer.Option(help="COIL-20: a .mat or .npz file, or a folder of images.", show_default=False)
+    ] = None,
+    abide: Annotated[
+        Path | None, typer.Option(help="ABIDE: an .npz file, or a folder of .1D files.", show_default=False)
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+) -> None:
+    """Run tables and figures of the paper."""
+    folder = out or Path("paper-quick" if quick else "paper")
 
-    names: tuple[str, ...]
-    out: Path
-    seeds: int | None = None
-    draws: int | None = None
-    quick: bool = False
-    workers: int | None = None
-    coil: Path | None = None
-    abide: Path | None = None
+    def work() -> None:
+        for module in ("joblib", "networkx", "matplotlib"):
+            required(module, extra="paper", purpose="to reproduce the paper")
+        from silograph.cli.experiments import ReproduceRequest, listing, run
 
-    def session(self, on_progress: OnProgress) -> Session:
-        """The session that it calls for."""
-        scale = QUICK if self.quick else FULL_SIZE
-        for name, value in (("seeds", self.seeds), ("draws", self.draws), ("workers", self.workers)):
-            if value is not None:
-                check_whole(f"--{name}", value, least=1 if name == "workers" else 2)
-        if self.seeds is not None:
-            scale = replace(scale, seeds=self.seeds)
-        if self.draws is not None:
-            scale = replace(scale, draws=self.draws)
-        lab = Lab(workers=self.workers or os.cpu_count() or 1, kept=self.out.resolve() / KEPT, on_progress=on_progress)
-        return Session(lab=lab, scale=scale, coil=self.coil, abide=self.abide)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
-    """How an experiment ended."""
-
-    experiment: Experiment
-    seconds: float
-    skipped: str | None = None  # why
-
-
-def listing() -> RichTable:
-    """What can be run."""
-    table = RichTable(box=None, pad_edge=False)
-    for name in ("name", "shows", "data"):
-        table.add_column(name)
-    for experiment in EXPERIMENTS:
-        table.add_row(experiment.name, experiment.shows, _found(experiment.data))
-    table.add_row(ALL, "all of these, and an index page", "")
-    return table
-
-
-def _found(data: str) -> str:
-    if data not in PUBLISHED:
-        return data
-    try:
-        locate(PUBLISHED[data])
-    except DataError:
-        return f"{data}: not found, set SILOGRAPH_DATA"
-    return f"{data}: found"
-
-
-def run(request: ReproduceRequest, *, console: Console | None, progress: Console | None) -> list[Done]:
-    """Run what was asked for, one after the other; each is written as soon as it is done."""
-    experiments = choose_experiments(request.names)
-    if request.out.exists() and not request.out.is_dir():
-        raise OutputError(f"{request.out}: expected a folder, got a file. Choose another --out.")
-    check_writable(request.out / "index.md")
-    with _reporting(progress) as on_progress:
-        session = request.session(on_progress)
-        done = [_run_one(experiment, session, request, console) for experiment in experiments]
-    if ALL in request.names:
-        write_text(
-            request.out / "index.md", index_page(session, [one.experiment for one in done if one.skipped is None])
+        if show_list:
+            Console().print(listing())
+            return
+        if not names:
+            raise ParameterError("Name a table or figure, or `all`. See them with: silograph reproduce --list")
+        request = ReproduceRequest(
+            names=tuple(names),
+            out=folder,
+            seeds=seeds,
+            draws=draws,
+            quick=quick,
+            workers=workers,
+            coil=coil,
+            abide=abide,
         )
-    parts = {"run": done} if ALL in request.names else {f"run-{one.experiment.name}": [one] for one in done}
-    for name, part in parts.items():
-        write_text(
-            request.out / f"{name}.json", json.dumps(_record(session, part), indent=1, ensure_ascii=False) + "\n"
-        )
-    return done
+        results = Console(width=None if sys.stdout.isatty() else PIPE_WIDTH)
+        output = Output(as_json=False, quiet=quiet)
+        done = run(request, console=None if quiet else results, progress=complaints if output.progress else None)
+        left_out: dict[str, list[str]] = {}
+        for one in done:
+            if one.skipped is not None and not quiet:
+                left_out.setdefault(one.skipped, []).append(one.experiment.name)
+        for why, which in left_out.items():
+            tell("Note", "cyan", f"Left out: {', '.join(which)}. {why}")
+        if not quiet:
+            results.print(f"Written to {folder}", markup=False, highlight=False)
 
-
-def _run_one(experiment: Experiment, session: Session, request: ReproduceRequest, console: Console | None) -> Done:
-    began = perf_counter()
-    try:
-        outcome = experiment.run(session)
-    except DataError as error:
-        if ALL not in request.names:
-            raise
-        return Done(experiment=experiment, seconds=0.0, skipped=str(error))
-    if session.scale.is_quick:
-        outcome = _marked(outcome)
-    write_outcome(outcome, request.out)
-    if console is not None:
-        _show(outcome, request.out, console)
-    return Done(experiment=experiment, seconds=perf_counter() - began)
-
-
-def _marked(outcome: Outcome) -> Outcome:
-    """The same, saying on each table and figure that it is a first look."""
-    return replace(
-        outcome,
-        tables=tuple(replace(table, notes=(QUICK_LOOK, *table.notes)) for table in outcome.tables),
-        pictures=tuple(replace(picture, caption=f"{picture.caption} {QUICK_LOOK}") for picture in outcome.pictures),
-    )
-
-
-def _show(outcome: Outcome, folder: Path, console: Console) -> None:
-    for table in outcome.tables:
-        for block in table.blocks:
-            console.print(_block(table, block, narrow=console.width < WIDE))
-        if table.main and console.width < WIDE:
-            console.print(f"All columns: {folder / table.name}.md", style="dim", markup=False, highlight=False)
-        for note in table.notes:
-            console.print(note, style="dim", markup=False, highlight=False)
-        console.print()
-    for picture in outcome.pictures:
-        console.print(f"{picture.title}: {folder / picture.name}.svg, .png", markup=False, highlight=False)
-    for page in outcome.pages:
-        console.print(f"{page.title}: {folder / page.name}.md", markup=False, highlight=False)
-
-
-def _block(table: Table, block: str, *, narrow: bool) -> RichTable:
-    """Ours ± error, the paper's and the difference, in one cell each."""
-    shown = RichTable(title=f"{table.title} · {block}" if block else table.title, title_justify="left", box=None)
-    shown.add_column("")
-    columns = [c for c in table.columns(block) if not (narrow and table.main) or c in table.main]
-    paired = {
-        c for c in columns if any(n.paper is not None for n in table.numbers if (n.block, n.column) == (block, c))
-    }
-    for column in columns:
-        shown.add_column(column, justify="right")
-        if column in paired:
-            shown.add_column("paper", justify="right", style="dim")
-            shown.add_column("diff.", justify="right", style="dim")
-    for row in table.rows(block):
-        cells = [row]
-        for column in columns:
-            number = table.number(block, row, column)
-            cells.append(format_number(number, table.digits).replace(" ± ", "±"))
-            if column in paired:
-                cells += ["", ""] if number is None else list(format_printed(number, table.digits))
-        shown.add_row(*cells)
-    return shown
-
-
-@contextmanager
-def _reporting(console: Console | None) -> Iterator[OnProgress]:
-    """A progress bar per set of jobs, where there is a terminal to draw it on."""
-    if console is None:
-        yield lambda title, done, total: None
-        return
-    bars = Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn(),
-        console=console, transient=True,
-    )  # fmt: skip
-    with bars:
-        tasks: dict[str, TaskID] = {}
-
-        def on_progress(title: str, done: int, total: int) -> None:
-            if title not in tasks:
-                tasks[title] = bars.add_task(title, total=total)
-            bars.update(tasks[title], completed=done, total=total)
-
-        yield on_progress
-
-
-def _record(session: Session, done: Sequence[Done]) -> dict[str, object]:
-    import matplotlib
-    import numba
-    import numpy
-    import scipy
-    import sklearn
-
-    libraries = (numpy, scipy, numba, sklearn, matplotlib)
-    return {
-        "silograph": __version__,
-        "python": platform.python_version(),
-        "libraries": {library.__name__: library.__version__ for library in libraries},
-        "scale": asdict(session.scale),
-        "workers": session.lab.workers,
-        "cores": os.cpu_count(),
-        "seconds": {one.experiment.name: round(one.seconds, 1) for one in done if one.skipped is None},
-        "skipped": {one.experiment.name: one.skipped for one in done if one.skipped is not None},
-        "core seconds by method": {name: round(s, 1) for name, s in session.lab.seconds_by_method().items()},
-    }
+    guarded(work, go_on="run the same command again: what was finished is kept" if names else None)

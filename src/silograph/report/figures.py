@@ -215,7 +215,7 @@ def _contributions(run: RunData, layout: Layout) -> Figure:
     top = 1.08 * max(float(part.max()), 1 / len(part))
     ax.barh(range(len(part)), part, color=SOFT)
     for place, silo in enumerate(run.silos):
-        text = "fused, γ = ∞" if silo.fused else f"γ = {silo.contribution:.3g}"
+        text = "fused, γ = ∞" if silo.is_consensus else f"γ = {silo.contribution:.3g}"
         ax.text(0.01 * top, place, text, va="center", fontsize=7, color="white" if part[place] > 0.3 * top else INK)
     ax.axvline(1 / len(part), color=INK, linestyle=":", linewidth=1)
     ax.set_yticks(range(len(part)), [plain(silo.name) for silo in run.silos])

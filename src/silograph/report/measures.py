@@ -15,7 +15,8 @@ import numpy as np
 from silograph._util.types import Matrix, Vector
 from silograph.graph.graph import Graph
 from silograph.graph.pairs import condensed_index
-from silograph.runs.reader import RunData, SiloData
+from silograph.runs.reader import RunData
+from silograph.runs.record import SiloRecord
 
 USUAL_DEGREE = 5.0  # where nobody asked for one
 
@@ -48,9 +49,9 @@ def own_part(graph: Graph, consensus: Graph) -> float:
     return float(graph.weights[own_edges(graph, consensus)].sum()) / total if total else 0.0
 
 
-def shares(silos: Sequence[SiloData]) -> Vector | None:
+def shares(silos: Sequence[SiloRecord]) -> Vector | None:
     """Contributions as parts of one, or nothing where a silo did not tell its own."""
-    gamma = [silo.contribution for silo in silos]
+    gamma = [math.inf if silo.is_consensus else silo.contribution for silo in silos]
     if not gamma or any(one is None for one in gamma):
         return None
     known = np.array(gamma, dtype=np.float64)
@@ -79,10 +80,10 @@ def first_threshold(run: RunData) -> float:
     others. It is rounded down to two digits, as a person would choose it.
     """
     graphs = list(run.graphs.values()) or [run.main]
-    wanted = run.result.get("degree_asked") or USUAL_DEGREE
+    wanted = run.result.degree_asked or USUAL_DEGREE
     weights = np.sort(np.concatenate([graph.weights for graph in graphs]))[::-1]
     shown = round(wanted * run.main.n_nodes * len(graphs) / 2)
-    if shown >= weights.size or (not run.silos and run.result.get("degree_asked")):
+    if shown >= weights.size or (not run.silos and run.result.degree_asked):
         return 0.0
     bar = float(weights[shown - 1]) if shown else float(weights[0])
     digit = 10.0 ** (math.floor(math.log10(bar)) - 1)

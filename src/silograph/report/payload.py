@@ -6,9 +6,9 @@ that the table that a reader downloads is the run's own.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from pathlib import PurePath
+from dataclasses import asdict
+from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,9 @@ from silograph.graph.graph import Graph
 from silograph.report.layout import Layout
 from silograph.report.measures import first_threshold, overlaps, own_part, shares
 from silograph.report.reading import counted, reading, scientific
-from silograph.runs.reader import RunData, SiloData
+from silograph.runs.layout import EDGES, RunLayout
+from silograph.runs.reader import RunData
+from silograph.runs.record import SiloRecord, finite
 
 MOST_EDGES = 150_000  # of all graphs together; more, and the page is slow to open and to send
 FLUID = 500  # nodes up to which all are drawn
@@ -29,7 +31,7 @@ Rows = list[tuple[str, str]]
 
 def payload(run: RunData, layout: Layout, *, title: str, spatial: str | None = None) -> dict[str, Any]:
     """The page's data; `spatial` is the name of a file with a view in space."""
-    graphs = run.graphs
+    graphs, federation = run.graphs, run.record.federation
     alike = overlaps([*graphs.values(), run.main])
     return {
         "title": title,
@@ -42,12 +44,12 @@ def payload(run: RunData, layout: Layout, *, title: str, spatial: str | None = N
         "nodes": run.names,
         "graphs": _graphs(run),
         "silos": _silos(run),
-        "kept": [silo.name for silo in run.silos if silo.graph is None],
+        "kept": [silo.name for silo in run.silos if not silo.graph_shared],
         "layout": _layout(layout),
         "order": layout.order.tolist(),
         "community": layout.community.tolist(),
         "threshold": first_threshold(run),
-        "degree": run.result.get("degree_asked"),
+        "degree": run.result.degree_asked,
         "drawn": MOST_DRAWN if len(run.names) <= FLUID else FEWER_DRAWN,
         "fluid": FLUID,
         "similarity": {"names": [*graphs, "consensus"], "values": np.round(alike, 4).tolist()} if graphs else None,
@@ -56,21 +58,21 @@ def payload(run: RunData, layout: Layout, *, title: str, spatial: str | None = N
         "record": [
             {"title": "Run", "rows": _run_rows(run)},
             {"title": "Parameters", "rows": _parameter_rows(run)},
-            {"title": "Federation", "rows": _plain_rows(run.federation or {})},
-            {"title": "Versions", "rows": _plain_rows(run.record["versions"])},
+            {"title": "Federation", "rows": _plain_rows({} if federation is None else asdict(federation))},
+            {"title": "Versions", "rows": _plain_rows(run.record.versions)},
             {"title": "Inputs (SHA-256)", "rows": _checksums(run)},
         ],
     }
 
 
 def _graphs(run: RunData) -> list[dict[str, Any]]:
-    every = {"consensus" if run.silos else "graph": run.main} | run.graphs
+    every = {"consensus" if run.silos else "graph": run.main, **run.graphs}
     most = MOST_EDGES // len(every)
-    out = []
+    out, layout = [], RunLayout(Path())
     for number, (name, graph) in enumerate(every.items()):
         main = number == 0
-        file = "edges.csv" if not run.silos else "consensus/edges.csv" if main else f"silos/{name}/edges.csv"
-        out.append({"name": name, "main": main, "file": file, **_edges(graph, most)})
+        here = layout.folder if not run.silos else layout.consensus if main else layout.silo(name)
+        out.append({"name": name, "main": main, "file": (here / EDGES).as_posix(), **_edges(graph, most)})
     return out
 
 
@@ -90,16 +92,17 @@ def _silos(run: RunData) -> list[dict[str, Any]]:
     return [_silo(run, silo, None if part is None else float(part[number])) for number, silo in enumerate(run.silos)]
 
 
-def _silo(run: RunData, silo: SiloData, share: float | None) -> dict[str, Any]:
+def _silo(run: RunData, silo: SiloRecord, share: float | None) -> dict[str, Any]:
+    graph = run.graphs.get(silo.name)
     return {
         "name": silo.name,
         "samples": silo.n_samples,
-        "edges": silo.n_edges,
-        "own": None if silo.graph is None else round(own_part(silo.graph, run.main), 4),
-        "contribution": None if silo.fused else silo.contribution,
-        "fused": silo.fused,
+        "edges": silo.edges,
+        "own": None if graph is None else round(own_part(graph, run.main), 4),
+        "contribution": None if silo.is_consensus else silo.contribution,
+        "fused": silo.is_consensus,
         "share": share,
-        "here": silo.graph is not None,
+        "here": graph is not None,
     }
 
 
@@ -118,31 +121,25 @@ def _layout(layout: Layout) -> dict[str, Any]:
 
 def _convergence(run: RunData) -> dict[str, Any] | None:
     rounds = [
-        {"round": int(float(row["round"])), "gap": _number(row.get("gap")), "moved": _number(row.get("moved"))}
-        for row in run.history
+        {"round": row["round"], "gap": finite(row.get("gap")), "moved": finite(row.get("moved"))} for row in run.history
     ]
     if not rounds:
         return None
-    return {"rounds": rounds, "tolerance": run.parameters["tol"], "certified": run.result["converged"] is not None}
-
-
-def _number(text: str | None) -> float | None:
-    value = float(text) if text else math.nan
-    return value if math.isfinite(value) else None
+    return {"rounds": rounds, "tolerance": run.parameters["tol"], "certified": run.result.converged is not None}
 
 
 def _subtitle(run: RunData) -> str:
     if not run.silos:
-        source = run.record["input"]
-        samples = "" if source["n_samples"] is None else f", {counted(source['n_samples'], 'sample')}"
-        return f"{PurePath(source['file']).name}: {len(run.names)} nodes{samples}"
+        source = run.record.silos[0]
+        samples = "" if source.n_samples is None else f", {counted(source.n_samples, 'sample')}"
+        return f"{PurePath(source.file or source.name).name}: {len(run.names)} nodes{samples}"
     told = [silo.n_samples for silo in run.silos if silo.n_samples is not None]
     total = f", {sum(told)} samples" if len(told) == len(run.silos) else ""
     return f"{counted(len(run.silos), 'silo')}, {len(run.names)} nodes{total}, method {run.parameters['method']}"
 
 
 def _verdict(run: RunData) -> dict[str, Any]:
-    gap, converged = run.result["relative_gap"], run.result["converged"]
+    gap, converged = run.result.relative_gap, run.result.converged
     if converged is None:
         return {"good": None, "text": "no certificate"}
     size = "infinite" if gap is None else "below 10⁻¹⁵" if gap < 1e-15 else scientific(gap)
@@ -151,32 +148,29 @@ def _verdict(run: RunData) -> dict[str, Any]:
 
 def _run_rows(run: RunData) -> Rows:
     result = run.result
-    rows: Rows = [("made", _when(run)), ("nodes", str(len(run.names)))]
+    rows: Rows = [
+        ("made", run.record.created.replace("T", " ").replace("+00:00", " UTC")),
+        ("nodes", str(len(run.names))),
+    ]
     if run.silos:
         rows += [("silos", str(len(run.silos))), ("method", str(run.parameters["method"]))]
-        rows += [("edges of the consensus", str(result["consensus_edges"]))]
-        rows += [("rounds", f"{result['rounds']} (and {result['setup_rounds']} of set-up)")]
+        rows += [("edges of the consensus", str(result.edges))]
+        rows += [("rounds", f"{result.rounds} (and {result.setup_rounds} of set-up)")]
     else:
-        rows += [("edges", str(result["edges"])), ("solver", str(run.parameters.get("solver", "not told")))]
-        rows += [("iterations", str(result["iterations"]))]
-    asked = result.get("degree_asked")
-    if asked is not None:
-        rows.append(
-            ("degree asked for", f"{asked:g}" + ("" if result.get("degree_reached", True) else ", not reached"))
-        )
-    rows += [("objective", f"{result['objective']:.8g}"), ("certificate", str(_verdict(run)["text"]))]
-    return [*rows, ("seconds", f"{result['seconds']:g}")]
-
-
-def _when(run: RunData) -> str:
-    told = str(run.record.get("created", "not told"))
-    return told.replace("T", " ").replace("+00:00", " UTC")
+        rows += [("edges", str(result.edges)), ("solver", str(run.parameters.get("solver", "not told")))]
+        rows += [("iterations", str(result.iterations))]
+    if result.degree_asked is not None:
+        reached = "" if result.degree_reached else ", not reached"
+        rows.append(("degree asked for", f"{result.degree_asked:g}{reached}"))
+    objective = "not finite" if result.objective is None else f"{result.objective:.8g}"
+    rows += [("objective", objective), ("certificate", str(_verdict(run)["text"]))]
+    return [*rows, ("seconds", f"{result.seconds:g}")]
 
 
 def _parameter_rows(run: RunData) -> Rows:
     """What was found, then what was asked for, without what was left at nothing."""
     found = ("alpha", "beta", "coupling", "sparsity", "nu", "lam", "rho")
-    rows = [(name, f"{run.result[name]:.6g}") for name in found if run.result.get(name) is not None]
+    rows = [(name, f"{value:.6g}") for name in found if (value := getattr(run.result, name)) is not None]
     asked = {name: value for name, value in run.parameters.items() if name not in (*found, "method")}
     return rows + [row for row in _plain_rows(asked) if row[1] not in ("none", "no")]
 
@@ -198,5 +192,4 @@ def _said(value: Any) -> str:
 
 
 def _checksums(run: RunData) -> Rows:
-    sources = run.record["silos"] if run.silos else [run.record["input"]]
-    return [(PurePath(one["file"]).name, one["sha256"]) for one in sources if "sha256" in one and "file" in one]
+    return [(PurePath(silo.file).name, silo.sha256) for silo in run.record.silos if silo.file and silo.sha256]

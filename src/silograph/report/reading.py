@@ -107,7 +107,7 @@ def _differences(run: RunData, alike: Matrix) -> tuple[str, ...]:
         out[0] += "; the graphs are the same." if same else "; only weights differ."
     elif len(order) > len(told):
         out.append(f"The other {len(order) - len(told)} silos have less of their own.")
-    kept = [silo.name for silo in run.silos if silo.graph is None]
+    kept = [silo.name for silo in run.silos if not silo.graph_shared]
     if kept:
         out.append(f"{_listed(kept)} {_keep(kept)}: nothing can be said of where {_they(kept)}.")
     if len(own) > 2:
@@ -142,7 +142,7 @@ def _contributions(run: RunData) -> tuple[str, ...]:
     if part is None:
         return ("Not all silos told how near they are to the consensus, so contributions cannot be compared.",)
     about = "A contribution says how near a silo's graph is to the consensus, not how much data it has."
-    fused = [silo.name for silo in run.silos if silo.fused]
+    fused = [silo.name for silo in run.silos if silo.is_consensus]
     if fused:
         who = "All silos" if len(fused) == len(run.silos) else _listed(fused)
         return (f"{who} fused with the consensus: the graphs are the same, and the contribution γ is infinite.", about)
@@ -161,25 +161,25 @@ def _trust(run: RunData) -> tuple[str, ...]:
 
 def _certificate(run: RunData) -> tuple[str, ...]:
     result, tolerance = run.result, run.parameters["tol"]
-    gap = result["relative_gap"]
-    if result["converged"] is None:
+    gap = result.relative_gap
+    if result.converged is None:
         method = run.parameters["method"]
         return (f"The method {method} has no certificate: how far its answer is from the optimum is not known.",)
     if gap is None:
         return ("The certified gap is infinite: nothing is known of how far the answer is from the optimum.",)
-    verdict = "" if result["converged"] else f" The tolerance asked for, {scientific(tolerance)}, was not met."
+    verdict = "" if result.converged else f" The tolerance asked for, {scientific(tolerance)}, was not met."
     size = "10⁻¹⁵" if gap < 1e-15 else scientific(gap)
     return (
         f"The computation can be trusted: no other graphs have an objective lower by more than {size} of its size "
         f"(tolerance {scientific(tolerance)})."
-        if result["converged"]
+        if result.converged
         else f"The computation stopped early: the objective may be lower by {size} of its size.{verdict}",
         "This certifies the optimum of the model, not that every edge is true.",
     )
 
 
 def _samples(run: RunData) -> tuple[str, ...]:
-    told = [(silo.name, silo.n_samples) for silo in run.silos] or [("The table", run.record["input"]["n_samples"])]
+    told = [(silo.name, silo.n_samples) for silo in run.record.silos]
     few = [(name, count) for name, count in told if count is not None and count < len(run.names)]
     if not few:
         return ()
@@ -200,7 +200,7 @@ def _faint(run: RunData) -> tuple[str, ...]:
     part = float((weights < FAINT * weights.max()).mean())
     if part < 0.25:
         return ()
-    why = "Coupling adds weak edges: " if run.result.get("rho") else ""
+    why = "Coupling adds weak edges: " if run.result.rho else ""
     return (
         f"{why}{percent(part)} of {'the silos’' if run.silos else 'the'} edges have less than a tenth of the "
         "largest weight. Rank edges by weight rather than count them.",

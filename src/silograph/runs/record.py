@@ -1,110 +1,164 @@
-"""A run's folder: the graph in the formats people open, and run.json, the record of how it came about."""
+"""The record of a run, run.json: one schema for one table, for several silos and for a federation."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import platform
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from silograph._util.files import check_writable, writing_folder
-from silograph.errors import OutputError
-from silograph.graph.files import write_graph
+import numpy as np
+
+from silograph._util.plain import PlainDataError, from_plain
+from silograph.errors import GraphError
 from silograph.graph.graph import Graph
-from silograph.local.learn import LearnResult, Settings
 
-RECORD = "run.json"
-CHECKPOINT, REQUEST = "checkpoint", "request.json"  # of a run that is not finished
-OURS = (".checkpoint.", ".results.")  # what a run that was killed as it began or ended may leave
-GRAPH_FILES = ("graph.graphml", "edges.csv", "graph.npz")
-FORMAT = 1  # of run.json
+RECORD_FORMAT = 2
+AGAIN = "Run `silograph learn` again, or bring the folder back as it was."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Input:
-    """What was learned from."""
+class SiloRecord:
+    """One silo, or the only table: what was learned from, and its graph in numbers."""
 
-    file: str
-    sha256: str
-    n_samples: int | None  # None: precomputed distances
+    name: str
+    file: str | None = None  # None: a site's, which does not tell
+    sha256: str | None = None
+    n_samples: int | None  # None: precomputed distances, or not told
     n_nodes: int
-    row_counter: str | None  # a node whose signal counts the rows: perhaps an index, and no node
+    row_counter: str | None = None  # a node whose signal counts the rows: perhaps an index, and no node
+    mean_squared_difference: float | None = None
+    edges: int | None  # None: not told
+    mean_degree: float | None
+    contribution: float | None  # γ; None: infinite, as of a silo that is the consensus, or not told
+    is_consensus: bool  # whether it fused with the consensus
+    graph_shared: bool  # whether its graph is in the folder
+
+    @classmethod
+    def describe(
+        cls, name: str, graph: Graph | None, reported: Mapping[str, float], *, n_nodes: int, **source: Any
+    ) -> SiloRecord:
+        """A silo by its graph, or, where it keeps that to itself, by what it reported."""
+        edges = finite(reported.get("edges")) if graph is None else graph.n_edges
+        return cls(
+            name=name,
+            n_nodes=n_nodes,
+            edges=None if edges is None else int(edges),
+            mean_degree=None if edges is None else 2 * edges / n_nodes,
+            contribution=finite(reported.get("contribution")),
+            is_consensus=reported.get("distance") == 0,
+            graph_shared=graph is not None,
+            **source,
+        )
 
 
-def run_record(
-    learned: LearnResult, graph: Graph, settings: Settings, source: Input, *, options: dict[str, Any], seconds: float
-) -> dict[str, Any]:
-    """Everything needed to trust the run and to repeat it, as plain data."""
-    solution = learned.solution
-    return {
-        "format": FORMAT,
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "input": asdict(source),
-        "parameters": asdict(settings) | options,
-        "result": {
-            "nodes": graph.n_nodes,
-            "edges": graph.n_edges,
-            "mean_degree": graph.mean_degree,
-            "degree_asked": learned.degree_asked,
-            "degree_reached": learned.degree_reached,
-            "alpha": learned.alpha,
-            "beta": learned.beta,
-            "objective": solution.primal,
-            "relative_gap": solution.relative_gap,
-            "converged": solution.converged,
-            "iterations": solution.n_iter,
-            "solves": learned.n_solves,
-            "seconds": round(seconds, 4),
-        },
-        "versions": versions(),
-    }
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultRecord:
+    """What came out. What one table, or several silos, do not have is None."""
+
+    nodes: int
+    edges: int  # of the consensus, or of the only graph
+    mean_degree: float | None  # over all silos' graphs; None: one keeps it to itself
+    degree_asked: float | None  # None: α and β were given
+    degree_alone: float | None = None  # of the silos' own graphs, which the degree asked for is about
+    degree_reached: bool
+    alpha: float
+    beta: float
+    coupling: float | None = None
+    sparsity: float | None = None
+    nu: float | None = None  # also None: infinite
+    lam: float | None = None
+    rho: float | None = None
+    objective: float | None  # None: not finite
+    relative_gap: float | None  # None: infinite, or none
+    certified: bool
+    converged: bool | None  # None: a method without a certificate
+    rounds: int | None = None
+    setup_rounds: int | None = None
+    iterations: int | None = None
+    solves: int | None = None
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FederationRecord:
+    """How sites took part."""
+
+    run: str
+    study: str
+    study_sha256: str
+    policy: Mapping[str, Any]
+    left_out: Mapping[str, str]  # site → reason
+    attempts: int
+    rejected_answers: int
+    bytes_down: int
+    bytes_up: int
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def versions() -> dict[str, str]:
-    """What a run was made with."""
+    """What a run is made with."""
     return {"python": platform.python_version()} | {
         name: version(name) for name in ("silograph", "numpy", "scipy", "numba")
     }
 
 
-def check_output(folder: Path, *, force: bool, command: str = "silograph learn") -> None:
-    """Raise, before any work is done, when a run could not be written to `folder`."""
-    if not folder.exists():
-        check_writable(folder.absolute())
-        return
-    if not folder.is_dir():
-        raise OutputError(f"{folder}: expected a folder or a new name, got a file. Choose another --out.")
-    if not any(entry for entry in folder.iterdir() if not entry.name.startswith(OURS)):  # nothing to lose
-        check_writable(folder.absolute())
-        return
-    unfinished = (folder / CHECKPOINT / REQUEST).is_file()
-    if unfinished and not force:
-        raise OutputError(
-            f"{folder}: holds an unfinished run. Go on with `{command} --resume {folder}`, or replace it with --force."
-        )
-    if not force:
-        raise OutputError(f"{folder}: exists already. Choose another --out, or replace it with --force.")
-    check_writable(folder.absolute())
-    if any(folder.iterdir()) and not (folder / RECORD).is_file() and not unfinished:
-        raise OutputError(
-            f"{folder}: holds other things than a run ({RECORD} is missing), so --force leaves it alone. "
-            "Choose another --out."
-        )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecord:
+    """Everything needed to trust a run and to repeat it."""
+
+    format: int = RECORD_FORMAT
+    kind: Literal["table", "silos"]
+    created: str = field(default_factory=_now)
+    silos: tuple[SiloRecord, ...]  # one, if the kind is a table
+    resumed: bool
+    parameters: Mapping[str, Any]  # what was asked for
+    result: ResultRecord
+    warnings: Mapping[str, str]  # what a user should know, by what it is about: "degree", "convergence"
+    federation: FederationRecord | None = None
+    versions: Mapping[str, str] = field(default_factory=versions)
+
+    def to_json(self) -> str:
+        """The record as text, which no infinity spoils."""
+        return json.dumps(asdict(self), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str, *, source: Path) -> RunRecord:
+        """The record of a file; raises, naming the file and the key, unless it is one."""
+        try:
+            data = json.loads(text)
+        except ValueError as error:
+            raise GraphError(f"{source}: cannot be read ({error}). {AGAIN}") from error
+        if not isinstance(data, dict) or data.get("format") != RECORD_FORMAT:
+            raise GraphError(
+                f"{source}: expected the record of a finished run in format {RECORD_FORMAT}, got another. {AGAIN}"
+            )
+        try:
+            record = from_plain(cls, data)
+            for name in ("tol",) if record.kind == "table" else ("tol", "method"):
+                if name not in record.parameters:
+                    raise PlainDataError(f"parameters.{name}: is missing")
+        except PlainDataError as error:
+            raise GraphError(f"{source}: expected the record of a run, but {error}. {AGAIN}") from error
+        return record
 
 
-def write_run(folder: Path, graph: Graph, record: dict[str, Any], *, force: bool) -> None:
-    """Write the run, whole or not at all."""
-    with writing_folder(folder.absolute(), replace=force) as inside:
-        for name in GRAPH_FILES:
-            write_graph(graph, inside / name)
-        (inside / RECORD).write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+def read_record(path: Path) -> RunRecord:
+    """Read run.json."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise GraphError(f"{path}: cannot be read ({error}). {AGAIN}") from error
+    return RunRecord.from_json(text, source=path)
 
 
-def sha256_of(path: Path) -> str:
-    """The checksum of a file, by which a run names its input."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def finite(value: float | None) -> float | None:
+    """The number, or nothing: JSON has no infinity."""
+    return value if value is not None and np.isfinite(value) else None

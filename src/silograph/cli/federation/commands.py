@@ -155,15 +155,16 @@ def run(
     def work() -> None:
         need_nvflare()
         from silograph.cli.federation.run import RunRequest, begin_run, finish_run, resume_run
-        from silograph.cli.several_tables import summary
-        from silograph.runs.folder import finished_record
+        from silograph.cli.summary import summary
+        from silograph.runs.layout import RunLayout
+        from silograph.runs.reader import read_run
 
         output = Output(as_json=as_json, quiet=quiet)
         if resume is not None:
             if study is not None or out is not None or force:
                 raise ParameterError("--resume: the run knows its study and where to write. Give neither.")
-            done = finished_record(resume)
-            if done is not None:
+            if RunLayout(resume).is_finished:
+                done = read_run(resume).record
                 note = f"{resume}: this run is finished, there was nothing to resume."
                 output.result(done, partial(summary, done, resume), lambda: [note])
                 return
@@ -176,11 +177,11 @@ def run(
         say = (lambda text: None) if quiet else (lambda text: tell("Note", "cyan", text))
         record, notes = finish_run(run, place, show_progress=output.progress, say=say)
         output.result(record, lambda: summary(record, place), lambda: notes)
-        if record["result"]["converged"] is False:
+        if record.result.converged is False:
             warn("The certified gap is above the tolerance that the study asks for. Raise its rounds or its tol.")
             raise typer.Exit(NOT_CONVERGED)
 
-    guarded(work, resumable=resume or out, command="silograph federation run")
+    guarded(work, resumable=resume or out)
 
 
 DEMO_HELP = """All of it on this machine: found a federation, let sites join, start all, run a study, show the logs.

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from rich.progress import Progress, TaskID
 
@@ -24,10 +22,11 @@ from silograph.federation.nvflare.authority import read_federation
 from silograph.federation.nvflare.session import ServerSession
 from silograph.federation.refusals import PASSING
 from silograph.federation.study_file import read_study
-from silograph.runs import folder as study_runs
-from silograph.runs.record import RECORD, check_output
+from silograph.runs.layout import FEDERATION, RunLayout
+from silograph.runs.record import RunRecord, read_record
+from silograph.runs.writer import adopt_results, check_output
+from silograph.runs.writer import begin_run as begin_folder
 
-COMMAND = "silograph federation run"
 LOOK_SECONDS = 0.5  # between two looks at the history
 
 
@@ -51,7 +50,7 @@ class OpenRun:
 
 def begin_run(request: RunRequest) -> OpenRun:
     """Begin a new run of a study."""
-    check_output(request.out, force=request.force, command=COMMAND)
+    check_output(request.out, force=request.force)
     study, nodes = read_study(request.study)
     federation, invitation = FederationFolder(request.federation), read_federation(request.federation)
     sites = study.sites or invitation.sites
@@ -67,50 +66,51 @@ def begin_run(request: RunRequest) -> OpenRun:
             f"{waiting[0]}.request.zip; or leave the site out: sites = [...] in {request.study}."
         )
     run = new_run(federation.runs, study, nodes, sites)
-    study_runs.begin(request.out, {"format": 1, "federation": str(request.federation.absolute()), "run": run.name})
+    begin_folder(request.out, {"format": 1, "federation": str(request.federation.absolute()), "run": run.name})
     return OpenRun(federation=request.federation, run=run)
 
 
 def resume_run(out: Path, folder: Path | None) -> OpenRun:
     """Take up an unfinished run."""
-    request = study_runs.request_of(out)
-    if "federation" not in request:
-        raise CheckpointError(f"{out}: is a run on this machine alone. Go on with: silograph learn --resume {out}")
-    federation = federation_folder(folder or Path(request["federation"]))
-    return OpenRun(federation=federation, run=open_run(FederationFolder(federation).run(request["run"])))
+    asked = RunLayout(out).read_request()
+    if "federation" not in asked:
+        raise CheckpointError(f"{out}: is a run on this machine alone. Go on with: {RunLayout(out).resume_command()}")
+    federation = federation_folder(folder or Path(asked["federation"]))
+    return OpenRun(federation=federation, run=open_run(FederationFolder(federation).run(asked["run"])))
 
 
 def finish_run(
     unfinished: OpenRun, out: Path, *, show_progress: bool, say: Callable[[str], None]
-) -> tuple[dict[str, Any], list[str]]:
+) -> tuple[RunRecord, list[str]]:
     """Bring the run to its end and its results to `out`; the record, and what is worth a word."""
     lock = Lock(unfinished.run.supervisor_lock)
     if not lock.take():
-        raise SilosError(f"{out}: another `{COMMAND}` is at work on this run. Wait for it, or end it.")
+        raise SilosError(f"{out}: another `{FEDERATION}` is at work on this run. Wait for it, or end it.")
     with progress_bar(show_progress) as progress, ServerSession(unfinished.federation) as session:
         watch = _Watch(progress=progress, task=progress.add_task("Waiting for the sites", total=None), say=say)
         run = Supervisor(unfinished.run, session, tell=watch.tell, on_poll=watch.look).finish()
-    study_runs.adopt(out, run.results)
+    adopt_results(out, run.results)
     lock.release()
     with History.open_read(run.history) as history:
         rounds = len(history.rounds())
     shutil.copyfile(run.history, out / run.history.name)
-    record = json.loads((out / RECORD).read_text(encoding="utf-8"))
+    record = read_record(RunLayout(out).record)
     return record, _notes(record, run, rounds)
 
 
-def _notes(record: dict[str, Any], run: CoordinatorRun, rounds: int) -> list[str]:
-    about = record["federation"]
-    sent = f"{(about['bytes_down'] + about['bytes_up']) / 1e6:.1f} MB"
+def _notes(record: RunRecord, run: CoordinatorRun, rounds: int) -> list[str]:
+    about = record.federation
+    assert about is not None  # the coordinator wrote it
+    sent = f"{(about.bytes_down + about.bytes_up) / 1e6:.1f} MB"
     notes = [
-        f"{rounds} rounds with {len(record['silos'])} sites, {sent} sent, {about['attempts']} attempt(s); "
+        f"{rounds} rounds with {len(record.silos)} sites, {sent} sent, {about.attempts} attempt(s); "
         f"{run.history.name} has them all."
     ]
-    for site, reason in about["left_out"].items():
+    for site, reason in about.left_out.items():
         notes.append(f"Without {site} ({reason}): the result is the optimum of the other sites.")
-    if about["rejected_answers"]:
-        notes.append(f"{about['rejected_answers']} answers were not believed; they are in {run.quarantine}.")
-    kept = [silo["name"] for silo in record["silos"] if not silo["graph_shared"]]
+    if about.rejected_answers:
+        notes.append(f"{about.rejected_answers} answers were not believed; they are in {run.quarantine}.")
+    kept = [silo.name for silo in record.silos if not silo.graph_shared]
     if kept:
         notes.append(f"Graphs kept at their sites: {', '.join(kept)}.")
     return notes

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
-from datetime import UTC, datetime
 from typing import Any
 
 from silograph._util.files import writing_folder
@@ -11,70 +11,44 @@ from silograph.engine.study import StudyResult
 from silograph.federation.coordinator.history import History
 from silograph.federation.coordinator.run import CoordinatorRun
 from silograph.federation.study_file import StudyFile
-from silograph.graph.graph import Graph, graph_on
 from silograph.graph.pairs import Pairs
-from silograph.runs.folder import fill, finite, result_record
-from silograph.runs.record import versions
-
-FORMAT = 1
+from silograph.runs.record import FederationRecord, finite
+from silograph.runs.results import RunContext, study_run
+from silograph.runs.writer import write_results as write_run
 
 
 def write_results(
     run: CoordinatorRun, study: StudyFile, learned: StudyResult, pairs: Pairs, history: History, *, seconds: float
 ) -> None:
     """Write graphs, history and record, whole or not at all."""
-    consensus = graph_on(pairs, learned.consensus, run.nodes)
-    graphs = {name: graph_on(pairs, w, run.nodes) for name, w in learned.graphs.items()}
-    record = _record(run, study, learned, consensus, graphs, history, seconds=seconds)
+    context = RunContext(
+        nodes=run.nodes,
+        sources={site: _source(learned.reported.get(site, {})) for site in run.sites},
+        options={"standardize": study.standardize},
+        folder=run.results,
+        resumed=any(event.kind == "resumed" for event in history.events()),
+        seconds=seconds,
+        federation=_federation(run, study, history),
+    )
     with writing_folder(run.results, replace=True) as inside:
-        fill(inside, consensus, graphs, learned.history, record)
+        write_run(inside, study_run(learned, study.settings, pairs, context))
 
 
-def _record(
-    run: CoordinatorRun,
-    study: StudyFile,
-    learned: StudyResult,
-    consensus: Graph,
-    graphs: dict[str, Graph],
-    history: History,
-    *,
-    seconds: float,
-) -> dict[str, Any]:
+def _federation(run: CoordinatorRun, study: StudyFile, history: History) -> FederationRecord:
     rounds, events = history.rounds(), history.events()
-    return {
-        "format": FORMAT,
-        "kind": "silos",
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "silos": [_silo(site, learned, graphs.get(site), len(run.nodes)) for site in run.sites],
-        "resumed": any(event.kind == "resumed" for event in events),
-        "parameters": study.settings.parameters | {"standardize": study.standardize},
-        "result": result_record(learned, consensus, seconds=seconds),
-        "federation": {
-            "run": run.name,
-            "study": study.name,
-            "study_sha256": study.sha256,
-            "policy": asdict(study.policy),
-            "left_out": dict(run.left_out),
-            "attempts": sum(event.kind in ("started", "resumed") for event in events),
-            "rejected_answers": sum(event.kind == "rejected" and event.file is not None for event in events),
-            "bytes_down": sum(one.bytes_down for one in rounds),
-            "bytes_up": sum(one.bytes_up for one in rounds),
-        },
-        "versions": versions(),
-    }
+    return FederationRecord(
+        run=run.name,
+        study=study.name,
+        study_sha256=study.sha256,
+        policy=asdict(study.policy),
+        left_out=dict(run.left_out),
+        attempts=sum(event.kind in ("started", "resumed") for event in events),
+        rejected_answers=sum(event.kind == "rejected" and event.file is not None for event in events),
+        bytes_down=sum(one.bytes_down for one in rounds),
+        bytes_up=sum(one.bytes_up for one in rounds),
+    )
 
 
-def _silo(site: str, learned: StudyResult, graph: Graph | None, n_nodes: int) -> dict[str, Any]:
-    told = learned.reported.get(site, {})
-    edges = finite(told.get("edges")) if graph is None else graph.n_edges
-    samples = finite(told.get("samples"))
-    return {
-        "name": site,
-        "n_samples": None if samples is None else int(samples),
-        "n_nodes": n_nodes,
-        "edges": None if edges is None else int(edges),
-        "mean_degree": None if edges is None else finite(2 * edges / n_nodes),
-        "contribution": finite(told.get("contribution")),
-        "is_consensus": told.get("distance") == 0,
-        "graph_shared": graph is not None,
-    }
+def _source(reported: Mapping[str, float]) -> dict[str, Any]:
+    samples = finite(reported.get("samples"))
+    return {"n_samples": None if samples is None else int(samples)}

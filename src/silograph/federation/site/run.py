@@ -24,7 +24,7 @@ from silograph.protocol.exchange import answer_task
 from silograph.protocol.messages import Header, Task, Update, update_of
 from silograph.protocol.method import Method
 from silograph.protocol.silo import Silo, SiloState, restore_silo_state
-from silograph.runs.folder import write_graphs
+from silograph.runs.writer import write_graphs
 
 SETUP, LEARN = "setup", "learn"
 

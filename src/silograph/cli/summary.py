@@ -1,0 +1,138 @@
+"""What is said of a run at its end: a table of what was learned, and what to look at twice."""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePath
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from silograph.runs.layout import CONSENSUS, GRAPH_FILES, HISTORY, RECORD, SILOS
+from silograph.runs.record import ResultRecord, RunRecord, SiloRecord
+
+UNLIKE = 30.0  # ratio of silos' mean squared differences that is worth a word
+MOST_ROWS = 10  # half of the silos that the summary shows: the first and the last
+
+
+def summary(record: RunRecord, out: Path | None) -> Group:
+    """The table that ends a run, and what is to be said of all silos together."""
+    if record.kind == "table":
+        return Group(_table(record, out))
+    return Group(_silos(record), *(Text(fact) for fact in _facts(record.result, out)))
+
+
+def notes_on(record: RunRecord, out: Path | None) -> list[str]:
+    """What a user should look at twice."""
+    notes = [note for silo in record.silos for note in _doubts(silo, _called(record, silo))]
+    if record.kind == "silos":
+        notes += _unlike_units(record)
+        n_nodes = record.result.nodes
+        if record.result.edges in (0, n_nodes * (n_nodes - 1) // 2):
+            notes.append("The consensus is empty or complete: another --coupling or --sparsity may tell more.")
+    if out is None:
+        what = "graph" if record.kind == "table" else "graphs"
+        notes.append(f"Nothing was written; keep the {what} with --out FOLDER.")
+    return notes
+
+
+def _called(record: RunRecord, silo: SiloRecord) -> str:
+    return PurePath(silo.file).name if record.kind == "table" and silo.file is not None else silo.name
+
+
+def _table(record: RunRecord, out: Path | None) -> Table:
+    result, silo = record.result, record.silos[0]
+    table = Table(title=Text(f"Graph of {_called(record, silo)}"), show_header=False, title_justify="left")
+    table.add_column(style="bold")
+    table.add_column()
+    samples = "precomputed distances" if silo.n_samples is None else f"{silo.n_samples} samples"
+    whose = "default" if record.parameters["degree"] is None else "asked"
+    asked = "" if result.degree_asked is None else f" ({whose}: {result.degree_asked:g})"
+    rows = {
+        "nodes": f"{result.nodes} ({samples})",
+        "edges": str(result.edges),
+        "mean degree": f"{result.mean_degree:.2f}{asked}",
+        "parameters": f"alpha = {result.alpha:.4g}, beta = {result.beta:.4g}",
+        "certified gap": _certificate(result),
+        "time": f"{result.seconds:.2f} s ({result.solves} solve{'' if result.solves == 1 else 's'})",
+    }
+    for name, value in rows.items():
+        table.add_row(name, Text(value))
+    if out is not None:
+        table.add_row("written", Text(f"{out}/ ({', '.join((*GRAPH_FILES, RECORD))})"))
+    return table
+
+
+def _silos(record: RunRecord) -> Table:
+    result, silos = record.result, record.silos
+    counted = f"{len(silos)} silo{'' if len(silos) == 1 else 's'}"
+    title = f"{counted}, {result.nodes} nodes, method {record.parameters['method']}"
+    table = Table(title=Text(title), title_justify="left")
+    for name in ("silo", "samples", "edges", "degree", "contribution"):
+        table.add_column(name, justify="left" if name == "silo" else "right")
+    many = len(silos) > 2 * MOST_ROWS
+    for number, silo in enumerate(silos[:MOST_ROWS] + silos[-MOST_ROWS:] if many else silos):
+        if many and number == MOST_ROWS:
+            table.add_row("…", "", "", "", "")
+        table.add_row(*_silo_row(silo))
+    table.add_section()
+    table.add_row("consensus", "", str(result.edges), f"{2 * result.edges / result.nodes:.2f}", "")
+    return table
+
+
+def _silo_row(silo: SiloRecord) -> list[Text]:
+    told = "not told" if silo.contribution is None else f"{silo.contribution:.3g}"
+    samples = "–" if silo.n_samples is None else str(silo.n_samples)
+    edges = "not told" if silo.edges is None else str(silo.edges)
+    degree = "" if silo.mean_degree is None else f"{silo.mean_degree:.2f}"
+    return [Text(part) for part in (silo.name, samples, edges, degree, "fused" if silo.is_consensus else told)]
+
+
+def _facts(result: ResultRecord, out: Path | None) -> list[str]:
+    parameters = f"parameters: alpha = {result.alpha:.4g}, beta = {result.beta:.4g}"
+    if result.rho:
+        nu = "inf" if result.nu is None else f"{result.nu:.4g}"
+        parameters += f", nu = {nu}, lambda = {result.lam:.4g}"
+    rounds = f"after {result.rounds} rounds (and {result.setup_rounds} of set-up)"
+    facts = [parameters, f"certified gap: {_certificate(result)} {rounds}", f"time: {result.seconds:.2f} s"]
+    if result.degree_alone is not None:
+        alone = f"mean degree alone: {result.degree_alone:.2f} (aim: {result.degree_asked:g})"
+        facts.insert(0, alone + ("; coupling adds weak edges, so rank edges by weight" if result.rho else ""))
+    if out is not None:
+        graphs = f"{CONSENSUS}/ and {SILOS}/*/ ({', '.join(GRAPH_FILES)})"
+        facts.append(f"written: {out}/: {graphs}, {HISTORY}, {RECORD}")
+    return facts
+
+
+def _certificate(result: ResultRecord) -> str:
+    gap = result.relative_gap
+    if result.converged is None:
+        return "none, as this method has none,"
+    size = "infinite" if gap is None else "below 1e-15" if gap < 1e-15 else f"{gap:.1e}"
+    return size if result.converged else f"{size} (tolerance not met)"
+
+
+def _doubts(silo: SiloRecord, name: str) -> list[str]:
+    notes = []
+    if silo.n_samples is not None and silo.n_nodes > 2 * silo.n_samples:
+        notes.append(
+            f"{name} has {silo.n_nodes} nodes (columns) but only {silo.n_samples} samples (rows). "
+            "Is it the other way round?"
+        )
+    if silo.row_counter is not None:
+        notes.append(
+            f"Column {silo.row_counter!r} of {name} counts the rows and was taken for a node. "
+            f"If it is not one: --drop {silo.row_counter}"
+        )
+    return notes
+
+
+def _unlike_units(record: RunRecord) -> list[str]:
+    sizes = {silo.name: silo.mean_squared_difference or 0.0 for silo in record.silos}
+    small, large = min(sizes, key=sizes.__getitem__), max(sizes, key=sizes.__getitem__)
+    if sizes[large] <= UNLIKE * sizes[small]:
+        return []
+    return [
+        f"Squared differences in {large} are {sizes[large] / max(sizes[small], 1e-300):.3g} times those in {small}. "
+        "Are all tables in the same units? If not, convert them, or use --standardize."
+    ]

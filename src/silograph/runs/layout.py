@@ -1,0 +1,90 @@
+"""What lies where in the folder of a run.
+
+    run.json                  the record: inputs, parameters, result, versions
+    graph.graphml, edges.csv, graph.npz    the graph of one table; or, of several silos:
+    consensus/, silos/NAME/                the same three of the consensus and of each silo
+    history.csv                            one row per round
+    checkpoint/               only while the run is unfinished: what was asked for, and what resuming needs
+
+A coordinator keeps all of this in results/ of its own folder of the run.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from silograph.errors import CheckpointError, GraphError
+
+RECORD, CONSENSUS, SILOS, HISTORY = "run.json", "consensus", "silos", "history.csv"
+GRAPH_FILES = ("graph.graphml", "edges.csv", "graph.npz")
+GRAPH, EDGES = "graph.npz", "edges.csv"
+RESULT_NAMES = (*GRAPH_FILES, CONSENSUS, SILOS, HISTORY, RECORD)
+CHECKPOINT_DONE = ".checkpoint.done"  # what the checkpoint is called when the results are in place
+TEMPORARY = (".checkpoint.", ".results.")  # what a run that was killed as it began or ended may leave
+COORDINATED = "results"  # where a coordinator's folder holds the run
+LEARN, FEDERATION = "silograph learn", "silograph federation run"  # the commands that write a run
+
+
+@dataclass(frozen=True, slots=True)
+class RunLayout:
+    """The folder of a run."""
+
+    folder: Path
+
+    @property
+    def record(self) -> Path:
+        """The record: written last, so that a run with one is whole."""
+        return self.folder / RECORD
+
+    @property
+    def history(self) -> Path:
+        """The rounds."""
+        return self.folder / HISTORY
+
+    @property
+    def consensus(self) -> Path:
+        """The folder of the consensus."""
+        return self.folder / CONSENSUS
+
+    def silo(self, name: str) -> Path:
+        """The folder of a silo's graph; a record from elsewhere may not point out of the run."""
+        if name in (".", "..") or any(letter in name for letter in "/\\\0"):
+            raise GraphError(f"{self.folder / SILOS}: expected silos' names that are names of folders, got {name!r}.")
+        return self.folder / SILOS / name
+
+    @property
+    def checkpoint(self) -> Path:
+        """The folder that an unfinished run has."""
+        return self.folder / "checkpoint"
+
+    @property
+    def request(self) -> Path:
+        """What an unfinished run was asked for."""
+        return self.checkpoint / "request.json"
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether all results are here."""
+        return self.record.is_file() and not self.checkpoint.exists()
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether there is a run to resume."""
+        return self.request.is_file()
+
+    def read_request(self) -> dict[str, Any]:
+        """What an unfinished run was asked for."""
+        if not self.is_unfinished:
+            raise CheckpointError(f"{self.folder}: no unfinished run is kept here. Start one with --out {self.folder}.")
+        try:
+            return dict(json.loads(self.request.read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError) as error:
+            raise CheckpointError(f"{self.request}: cannot be read ({error}). Start the run anew.") from error
+
+    def resume_command(self) -> str:
+        """The command that goes on with an unfinished run."""
+        federated = self.is_unfinished and "federation" in self.read_request()
+        return f"{FEDERATION if federated else LEARN} --resume {self.folder}"

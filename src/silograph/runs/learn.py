@@ -1,0 +1,196 @@
+"""From files to a run: read the tables, learn, and write the folder; or go on with a run that was stopped."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from silograph.data.alignment import order_of
+from silograph.data.costs import read_costs
+from silograph.engine.study import StudyResult, learn_silos
+from silograph.errors import CheckpointError, OutputError, ParameterError, SilographError
+from silograph.local.learn import Settings, learn
+from silograph.methods.common.settings import StudySettings
+from silograph.protocol.method import RoundRecord
+from silograph.protocol.silo import Silo
+from silograph.runs.layout import RunLayout
+from silograph.runs.reader import RunData, read_run
+from silograph.runs.request import LearnRequest, make_request, read_request
+from silograph.runs.results import RunContext, study_run, table_run
+from silograph.runs.writer import abandon_run, begin_run, check_output, finish_run, tidy
+
+PathLike = str | os.PathLike[str]
+OnProgress = Callable[[str, float | None], None]  # what is going on, and which part of it is done, where that is known
+
+
+def _ignore(what: str, part: float | None) -> None:
+    """Show no progress."""
+
+
+def learn_files(
+    paths: PathLike | Sequence[PathLike] = (),
+    *,
+    out: PathLike | None = None,
+    resume: PathLike | None = None,
+    force: bool = False,
+    on_progress: OnProgress = _ignore,
+    **settings: Any,
+) -> RunData:
+    """Learn from tables on disk, as `silograph learn` does, and return the run.
+
+    One path is one table: its graph. Several are silos with the same nodes: a graph of each, and their consensus.
+
+    `out` is a folder to write the run to, whole or not at all; `force` replaces an earlier run there. `resume` is the
+    folder of a run that was stopped, by whatever and wherever it was begun: it goes on as if it had not stopped, and a
+    finished one is only read. `on_progress` is called with what is going on and the part of it that is done, or None.
+
+    Settings are those of the command line, by name: degree, alpha, beta, tol, zeta, solver; of one table max_iter,
+    neighbours; of several coupling, sparsity, nu, lam, method, rounds, pull; of reading standardize, drop, key, header,
+    precomputed, allow, forbid.
+
+    The run has its `record`, `consensus_graph`, `graphs` by silo, `history`, `converged`, `warnings` worth telling, and
+    `folder`.
+    """
+    given = [Path(paths)] if isinstance(paths, str | os.PathLike) else [Path(path) for path in paths]
+    if resume is not None:
+        if given or settings or force or out is not None:
+            raise ParameterError("resume: the run knows its tables and its options. Give neither.")
+        return resume_run(Path(resume), on_progress)
+    request = make_request(given, settings)
+    if out is None:
+        if force:
+            raise ParameterError("force: there is nothing to replace without out. Name the folder, or leave it out.")
+        return _learn(request, None, on_progress)
+    check_output(Path(out), force=force)
+    return _learn(request, Path(out), on_progress)
+
+
+def resume_run(folder: Path, on_progress: OnProgress = _ignore) -> RunData:
+    """Go on with the run in a folder; one that is finished is only read."""
+    if RunLayout(folder).is_finished:
+        tidy(folder)
+        return read_run(folder)
+    request, checksums = read_request(folder)
+    return _learn(request, folder, on_progress, resumed=checksums)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tables:
+    """All tables, read."""
+
+    nodes: tuple[str, ...]
+    silos: list[Silo]
+    sources: Mapping[str, Mapping[str, Any]]  # what each silo's record tells of its file
+
+    @property
+    def checksums(self) -> list[str]:
+        return [source["sha256"] for source in self.sources.values()]
+
+
+def _learn(
+    request: LearnRequest, out: Path | None, on_progress: OnProgress, *, resumed: Sequence[str] | None = None
+) -> RunData:
+    """Read, learn and write; `resumed` are the checksums that the tables of a run to resume had."""
+    started = time.perf_counter()
+    tables = _read(request, on_progress)
+    if resumed is not None:
+        _check_same(request.paths, tables.checksums, resumed)
+
+    def begin() -> None:
+        if out is not None and resumed is None:
+            begin_run(out, request.as_data(tables.checksums))
+
+    def context() -> RunContext:
+        return RunContext(
+            nodes=tables.nodes,
+            sources=tables.sources,
+            options=request.options(),
+            folder=out,
+            resumed=resumed is not None,
+            seconds=time.perf_counter() - started,
+        )
+
+    silo = tables.silos[0]
+    if isinstance(request.settings, Settings):
+        on_progress(f"Learning {len(tables.nodes)} nodes", None)
+        learned = learn(silo.cost, silo.pairs, request.settings)
+        run = table_run(learned, request.settings, context())
+        begin()  # not before: there are no rounds to resume from, so that who interrupts it has nothing to clear away
+    else:
+        begin()
+        study = _learn_silos(tables.silos, request.settings, out, on_progress, resumed=resumed is not None)
+        run = study_run(study, request.settings, silo.pairs, context())
+    if out is not None:
+        finish_run(out, run)
+    return run
+
+
+def _learn_silos(
+    silos: Sequence[Silo], settings: StudySettings, out: Path | None, on_progress: OnProgress, *, resumed: bool
+) -> StudyResult:
+    def tell(stage: str, record: RoundRecord) -> None:
+        gap = record.get("gap", np.nan)
+        so_far = f", certified gap {gap:.1e}" if np.isfinite(gap) else ""
+        what = "Set-up" if stage == "setup" else f"Round {record['round']}"
+        on_progress(f"{what} of {len(silos)} silos{so_far}", None)
+
+    on_progress(f"Learning {len(silos)} silos", None)
+    try:
+        checkpoint = None if out is None else RunLayout(out).checkpoint
+        return learn_silos(silos, settings, checkpoint=checkpoint, on_round=tell)
+    except SilographError as error:
+        # It would fail again; only a full disk may be emptied
+        if out is not None and not resumed and not isinstance(error, OutputError):
+            abandon_run(out)
+        raise
+
+
+def _read(request: LearnRequest, on_progress: OnProgress) -> _Tables:
+    """Every table as a silo, its nodes in the order of the first."""
+    paths, options, names = request.paths, request.tables, request.silo_names()
+    tables = [options.open(paths[0])] if len(paths) == 1 else options.open_all(paths)
+    nodes = tables[0].names
+    pairs = options.pairs(nodes, zeta=request.zeta)
+    orders = [
+        order_of(nodes, table.names, first=paths[0].name, silo=path.name)
+        for path, table in zip(paths, tables, strict=True)
+    ]
+    silos, sources = [], {}
+    with ThreadPoolExecutor(1) as pool:  # checksums read the files once more, beside the reading
+        checksums = [pool.submit(_sha256, path) for path in paths]
+        for name, path, table, order, checksum in zip(names, paths, tables, orders, checksums, strict=True):
+            show = partial(on_progress, f"Reading {path.name}")
+            show(0.0)
+            read = read_costs(path, table, pairs, options, order=order, on_progress=show)
+            silos.append(Silo(name=name, pairs=pairs, cost=read.cost, n_samples=read.n_samples))
+            sources[name] = {
+                "file": str(path),
+                "sha256": checksum.result(),
+                "n_samples": read.n_samples,
+                "row_counter": read.row_counter,
+                "mean_squared_difference": float(read.cost.mean()),
+            }
+    return _Tables(nodes=tuple(nodes), silos=silos, sources=sources)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _check_same(paths: Sequence[Path], now: Sequence[str], then: Sequence[str]) -> None:
+    for path, checksum, known in zip(paths, now, then, strict=True):
+        if checksum != known:
+            raise CheckpointError(
+                f"{path}: has changed since the run began, so the run cannot go on. Bring the old file back, or "
+                "start a new run."
+            )

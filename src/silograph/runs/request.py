@@ -1,0 +1,120 @@
+"""What a run is asked for: tables, and how to read and to learn from them; kept while the run is unfinished."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from silograph.data.alignment import check_silo_names
+from silograph.data.costs import TableOptions
+from silograph.errors import CheckpointError, ParameterError, SilosError
+from silograph.local.learn import Settings
+from silograph.methods.common.settings import StudySettings
+from silograph.runs.layout import RunLayout
+
+REQUEST_FORMAT = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearnRequest:
+    """Tables and settings."""
+
+    paths: tuple[Path, ...]
+    settings: Settings | StudySettings  # of one table, or of several
+    tables: TableOptions
+
+    @property
+    def zeta(self) -> float:
+        """ζ, as given or by default."""
+        return self.settings.zeta if isinstance(self.settings, Settings) else self.settings.zeta_used
+
+    def silo_names(self) -> list[str]:
+        """The files' names without suffix; where two agree, with their folder's name before."""
+        places = [path.absolute() for path in self.paths]
+        for path, place in zip(self.paths, places, strict=True):
+            if places.count(place) > 1:
+                raise SilosError(f"{path}: was given twice. Give each silo's table once.")
+        names = [path.stem for path in self.paths]
+        if len(set(names)) < len(names):
+            names = [f"{place.parent.name}_{place.stem}" for place in places]
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise SilosError(f"Two tables would both be called {twice!r}. Give each silo's file a name of its own.")
+        check_silo_names(names)
+        return names
+
+    def options(self, *, absolute: bool = False) -> dict[str, Any]:
+        """How tables are read, as plain data."""
+        options = asdict(self.tables) | {"drop": list(self.tables.drop)}
+        for name in ("allow", "forbid"):
+            if options[name] is not None:
+                options[name] = str(options[name].absolute() if absolute else options[name])
+        return options
+
+    def as_data(self, checksums: Sequence[str]) -> dict[str, Any]:
+        """The request as plain data, for a later resumption from anywhere."""
+        return {
+            "format": REQUEST_FORMAT,
+            "signals": [str(path.absolute()) for path in self.paths],
+            "sha256": list(checksums),
+            "settings": asdict(self.settings),
+            "tables": self.options(absolute=True),
+        }
+
+
+def make_request(paths: Sequence[Path], given: Mapping[str, Any]) -> LearnRequest:
+    """A request from settings by name; raises for one that is unknown, or that would do nothing."""
+    if not paths:
+        raise ParameterError("Give at least one table of signals, or a run to resume.")
+    kind: type[Settings | StudySettings] = Settings if len(paths) == 1 else StudySettings
+    one, several, tables = (_names(of) for of in (Settings, StudySettings, TableOptions))
+    for name in given:
+        if name not in one | several | tables:
+            known = ", ".join(sorted(_names(kind) | tables))
+            raise ParameterError(f"{name}: no such setting. Expected some of {known}.")
+        if kind is Settings and name in several - one:
+            raise ParameterError(f"{name}: it belongs to several silos. Give more tables, or leave it out.")
+        if kind is StudySettings and name in one - several:
+            raise ParameterError(f"{name}: it belongs to one table. Leave it out.")
+    return LearnRequest(
+        paths=tuple(paths),
+        settings=kind(**{name: value for name, value in given.items() if name not in tables}),
+        tables=_table_options({name: value for name, value in given.items() if name in tables}),
+    )
+
+
+def read_request(folder: Path) -> tuple[LearnRequest, tuple[str, ...]]:
+    """The request of an unfinished run, and the checksums that its tables had."""
+    layout = RunLayout(folder)
+    data = layout.read_request()
+    if "federation" in data:
+        raise CheckpointError(f"{folder}: is a run of a federation. Go on with: {layout.resume_command()}")
+    try:
+        kind: type[Settings | StudySettings] = Settings if len(data["signals"]) == 1 else StudySettings
+        same = data["format"] == REQUEST_FORMAT and set(data["settings"]) == _names(kind)
+        if not same or set(data["tables"]) != _names(TableOptions):
+            raise CheckpointError(f"{folder}: made by another version of silograph. Start the run anew.")
+        request = LearnRequest(
+            paths=tuple(map(Path, data["signals"])),
+            settings=kind(**data["settings"]),
+            tables=_table_options(data["tables"]),
+        )
+        return request, tuple(data["sha256"])
+    except (KeyError, TypeError, ParameterError) as error:
+        raise CheckpointError(f"{layout.request}: is damaged ({error}). Start the run anew.") from error
+
+
+def _names(kind: type) -> set[str]:
+    return {field.name for field in fields(kind)}
+
+
+def _table_options(given: Mapping[str, Any]) -> TableOptions:
+    options = dict(given)
+    for name in ("allow", "forbid"):
+        if options.get(name) is not None:
+            options[name] = Path(options[name])
+    if "drop" in options:
+        options["drop"] = (options["drop"],) if isinstance(options["drop"], str) else tuple(options["drop"])
+    return TableOptions(**options)

@@ -1,0 +1,125 @@
+"""From what was learned to a run: named graphs, and the record of how they came about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from silograph.engine import study as several
+from silograph.engine.study import StudyResult
+from silograph.graph.graph import Graph, graph_on
+from silograph.graph.pairs import Pairs
+from silograph.local import learn as one
+from silograph.local.learn import LearnResult, Settings
+from silograph.methods.common.settings import StudySettings
+from silograph.runs.reader import RunData
+from silograph.runs.record import FederationRecord, ResultRecord, RunRecord, SiloRecord, finite
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunContext:
+    """What a run's record tells beside what was learned."""
+
+    nodes: Sequence[str]
+    sources: Mapping[str, Mapping[str, Any]]  # silo → fields of its record: what it was learned from
+    options: Mapping[str, Any]  # how tables were read
+    folder: Path | None
+    resumed: bool
+    seconds: float
+    federation: FederationRecord | None = None
+
+
+def table_run(learned: LearnResult, settings: Settings, context: RunContext) -> RunData:
+    """The run over one table."""
+    graph, solution = one.graph_of(learned, context.nodes), learned.solution
+    warnings = {
+        "degree": one.degree_missed(learned) if one.worth_telling(learned, settings) else None,
+        "convergence": None if solution.converged else one.not_converged(learned, settings),
+    }
+    result = _result(
+        learned,
+        graph,
+        context,
+        mean_degree=graph.mean_degree,
+        objective=finite(solution.primal),
+        relative_gap=finite(solution.relative_gap),
+        converged=solution.converged,
+        iterations=solution.n_iter,
+        solves=learned.n_solves,
+    )
+    silos = tuple(_silo(name, graph, {}, context) for name in context.sources)
+    record = _record("table", silos, asdict(settings), result, warnings, context)
+    return RunData(folder=context.folder, record=record, main=graph, graphs={}, history=())
+
+
+def study_run(learned: StudyResult, settings: StudySettings, pairs: Pairs, context: RunContext) -> RunData:
+    """The run over several silos, here or at their sites."""
+    consensus = graph_on(pairs, learned.consensus, context.nodes)
+    kept = [name for name in context.sources if name in learned.graphs]
+    graphs = {name: graph_on(pairs, learned.graphs[name], context.nodes) for name in kept}
+    warnings = {
+        "degree": several.degree_missed(learned, settings),
+        "convergence": several.not_converged(learned, settings),
+    }
+    result = _result(
+        learned,
+        consensus,
+        context,
+        mean_degree=finite(learned.degree),
+        degree_alone=learned.degree_alone,
+        coupling=learned.coupling,
+        sparsity=learned.sparsity,
+        nu=finite(learned.nu),
+        lam=learned.lam,
+        rho=learned.rho,
+        objective=finite(learned.objective),
+        relative_gap=finite(learned.gap),
+        converged=None if np.isnan(learned.gap) else learned.converged,
+        rounds=learned.n_rounds,
+        setup_rounds=learned.n_setup_rounds,
+    )
+    told = learned.reported
+    silos = tuple(_silo(name, graphs.get(name), told.get(name, {}), context) for name in context.sources)
+    record = _record("silos", silos, settings.parameters, result, warnings, context)
+    return RunData(folder=context.folder, record=record, main=consensus, graphs=graphs, history=learned.history)
+
+
+def _silo(name: str, graph: Graph | None, reported: Mapping[str, float], context: RunContext) -> SiloRecord:
+    return SiloRecord.describe(name, graph, reported, n_nodes=len(context.nodes), **context.sources[name])
+
+
+def _result(learned: LearnResult | StudyResult, graph: Graph, context: RunContext, **more: Any) -> ResultRecord:
+    return ResultRecord(
+        nodes=graph.n_nodes,
+        edges=graph.n_edges,
+        degree_asked=learned.degree_asked,
+        degree_reached=learned.degree_reached,
+        alpha=learned.alpha,
+        beta=learned.beta,
+        certified=more["relative_gap"] is not None,
+        seconds=round(context.seconds, 4),
+        **more,
+    )
+
+
+def _record(
+    kind: Literal["table", "silos"],
+    silos: tuple[SiloRecord, ...],
+    parameters: Mapping[str, Any],
+    result: ResultRecord,
+    warnings: Mapping[str, str | None],
+    context: RunContext,
+) -> RunRecord:
+    return RunRecord(
+        kind=kind,
+        silos=silos,
+        resumed=context.resumed,
+        parameters={**parameters, **context.options},
+        result=result,
+        warnings={about: text for about, text in warnings.items() if text is not None},
+        federation=context.federation,
+    )
