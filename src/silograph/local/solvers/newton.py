@@ -21,8 +21,8 @@ from silograph.local.solvers.broadcast import value_at
 from silograph.local.solvers.dual import list_active, weight_sums, weights_at
 from silograph.local.solvers.solution import Solution, certify
 
-# Measured on the benchmarks' signals (12 problems of 100 and 500 nodes, 121 steps to a gap of 1e-10) and on 648 problems
-# of the tests' stress set, all of which are solved with any of these values
+# Measured on the benchmarks' signals (12 problems of 100 and 500 nodes, 121 steps to a gap of 1e-10) and on 648
+# problems of the tests' stress set, all of which are solved with any of these values
 CG_TOL = 1e-2  # of a direction, far from the optimum; near it, what the gap demands. 1e-1 takes 143 steps, 1e-3 119
 CG_BEST = 1e-12  # what rounding allows; between 1e-10 and 1e-14 nothing changes
 CG_MAX_ITER = 500  # an unsettled direction still descends; 150 takes 123 steps, 50 takes 140
