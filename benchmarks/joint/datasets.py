@@ -10,13 +10,13 @@ import numpy as np
 from benchmarks.joint.catalogue import SPARSITY, Case
 from benchmarks.joint.objective import JointProblem, lower_bound
 from benchmarks.joint.solvers import admm
-from silo_problems import pair_costs, silo_signals
 from silograph._util.types import Vector
 from silograph.engine.inprocess import InProcess
 from silograph.engine.study import StudyResult, learn_on
 from silograph.graph.pairs import Pairs
 from silograph.methods.common.settings import StudySettings
 from silograph.protocol.silo import Silo
+from testing.silo_problems import pair_costs, silo_signals
 
 SEED = 20241
 REFERENCE_TOL = 1e-10
@@ -47,7 +47,7 @@ def with_squares(problem: JointProblem, study: StudyResult) -> tuple[JointProble
     squared = replace(problem, rho=problem.rho / max(float(apart), least), squares=True)
     run = admm.Run(squared, 1.0)
     run.advance(20_000)
-    answer = run.answer()
+    (answer,) = run.answers()
     return squared, lower_bound(squared, squared.rho * (answer.w - answer.u))
 
 

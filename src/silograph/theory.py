@@ -7,8 +7,8 @@
     ‖Ŵ − W*‖ ≤ C_r λ/β + C_h√I/(2β)                     its bound, with probability
     1 − exp(−½(δ − pI·log(1 + δ/pI)))
 
-`pull` is ργ_i = λν/‖w_i − u‖ throughout, and 0 for a silo alone. docs/theory.md says what of this holds and what does
-not; `local_error_bound` is what we put in Theorem 1's place.
+`pull` is ργ_i = λν/‖w_i − u‖ throughout, and 0 for a silo alone. docs/explanation/theory.md says what of this
+holds and what does not; `local_error_bound` is what we put in Theorem 1's place.
 """
 
 from __future__ import annotations

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.small import SCALE, promised
 from silograph.errors import DataError, ParameterError
 from silograph.experiments import catalogue
 from silograph.experiments.catalogue import EXPERIMENTS, choose_experiments
@@ -15,6 +14,7 @@ from silograph.experiments.files import write_outcome
 from silograph.experiments.index import index_page
 from silograph.experiments.lab import Lab
 from silograph.experiments.session import FULL_SIZE, QUICK, Session
+from testing.small_experiments import SCALE, promised
 
 NAMES = [experiment.name for experiment in EXPERIMENTS]
 FOLDER = Path(catalogue.__file__).parent

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import squareform
 
-from experiments.small import RECIPE, assert_same
 from silograph.experiments.images import (
     MEASURES,
     ImageTrial,
@@ -17,6 +16,7 @@ from silograph.experiments.images import (
     silos_of,
     views_of,
 )
+from testing.small_experiments import RECIPE, assert_same
 
 OBJECTS = (0, 5, 11, 19)
 

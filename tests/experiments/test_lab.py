@@ -10,14 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.jobs import Job, runs, square
-from experiments.small import GRIDS, KNOWN_REGIONS, RECIPE, SCALE, assert_same, write_abide, write_coil
 from silograph.experiments import lab as lab_module
 from silograph.experiments import table4, table5
 from silograph.experiments.lab import Lab
 from silograph.experiments.scenarios import NESTED, SIZES
 from silograph.experiments.session import Session
 from silograph.experiments.trials import Trial, run_trial
+from testing.lab_jobs import Job, runs, square
+from testing.small_experiments import GRIDS, KNOWN_REGIONS, RECIPE, SCALE, assert_same, write_abide, write_coil
 
 
 @pytest.fixture
@@ -144,8 +144,8 @@ def test_one_process_and_two_give_the_same_numbers_to_the_last_bit():
 
 FINGERPRINT = """
 import hashlib, sys
-from experiments.small import RECIPE
 from silograph.experiments.grids import learn_grid
+from testing.small_experiments import RECIPE
 from silograph.experiments.recipe import CONTENDERS
 from silograph.experiments.scenarios import SIZES
 from silograph.experiments.trials import draw, silos_of

@@ -8,7 +8,6 @@ import pytest
 from matplotlib.collections import LineCollection
 from matplotlib.lines import Line2D
 
-from experiments.small import SCALE, promised
 from silograph.datasets import load_abide, load_coil20
 from silograph.datasets.regions import region_centres
 from silograph.experiments import figure_brain, figure_communities, table4, table5
@@ -19,6 +18,7 @@ from silograph.experiments.images import agreement, communities, draw_objects, s
 from silograph.experiments.lab import Lab
 from silograph.experiments.recipe import CONTENDERS
 from silograph.experiments.session import QUICK, Session
+from testing.small_experiments import SCALE, promised
 
 
 def test_objects_that_are_easy_to_tell_apart_are_all_found(session):

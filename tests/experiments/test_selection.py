@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from experiments.small import RECIPE
 from silograph.experiments.comparison import MAIN_ROWS, format_point, table_of
 from silograph.experiments.recipe import CONTENDERS, grid_of
 from silograph.experiments.scenarios import SIZES
 from silograph.experiments.selection import CONSENSUS, Row, best_point, choose, choose_from, held_out, scores_of
+from testing.small_experiments import RECIPE
 
 
 def test_the_best_point_has_the_best_mean_and_is_the_first_of_equals():

@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from experiments.small import GRIDS, RECIPE, assert_same
 from silograph import ConsensusGraph
 from silograph.errors import SilographError
 from silograph.experiments import trials
@@ -15,6 +14,7 @@ from silograph.experiments.recipe import CONTENDERS, grid_of
 from silograph.experiments.scenarios import BASELINES, MAIN, NESTED, SHARES, SIZES, UNEQUAL
 from silograph.experiments.trials import MEASURES, Trial, draw, run_trial, silos_of
 from silograph.metrics import score
+from testing.small_experiments import GRIDS, RECIPE, assert_same
 
 SHORT = replace(RECIPE, rounds=8)
 # What a user would write for each method of the tables

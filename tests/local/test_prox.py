@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from problems import random_problem
 from silograph.local.prox import _search_slowly, prox_step
 from silograph.local.solvers.newton import default_start
 from silograph.methods.common.bounds import dual_parts, within
 from silograph.methods.common.mixing import coefficients
+from testing.problems import random_problem
 
 seeds = st.integers(0, 2**32 - 1)
 

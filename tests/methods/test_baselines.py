@@ -4,8 +4,6 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from judge import minimum
-from silo_problems import silo_costs
 from silograph.engine.study import learn_silos
 from silograph.errors import ParameterError
 from silograph.graph.pairs import Pairs
@@ -13,7 +11,9 @@ from silograph.local.problem import LocalProblem
 from silograph.local.solvers.polish import solve_to_rounding
 from silograph.methods.common.settings import StudySettings
 from silograph.protocol.silo import Silo
-from transcription import degree_matrix
+from testing.judge import minimum
+from testing.silo_problems import silo_costs
+from testing.transcription import degree_matrix
 
 MODEL = {"alpha": 1.0, "beta": 0.7}
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from problems import costs
 from silograph._util.trees import to_tree
 from silograph.engine import study
 from silograph.engine.inprocess import InProcess
@@ -21,6 +20,7 @@ from silograph.protocol.exchange import answer_task
 from silograph.protocol.messages import Header, Task, Total
 from silograph.protocol.method import Answer
 from silograph.protocol.silo import Silo, SiloState
+from testing.problems import costs
 
 N_NODES, NAMES = 6, ("north", "south", "west")
 SETTINGS = {

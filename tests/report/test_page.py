@@ -7,7 +7,6 @@ import time
 
 import pytest
 
-from report.made_runs import federated, study_run, table_run
 from silograph.cli.report import formats_of, write_page
 from silograph.errors import OutputError, ParameterError
 from silograph.report import write_report
@@ -17,6 +16,7 @@ from silograph.report.page import LIBRARIES, OURS, as_json, asset
 from silograph.report.palette import BLUE, RED
 from silograph.report.reading import percent, reading, scientific
 from silograph.runs.reader import read_run
+from testing.made_runs import federated, study_run, table_run
 
 EVIL = ["<script>alert(1)</script>", "</script><img src=x onerror=alert(1)>", "<!--", '"&quot;,', "a\u2028b", "='1+1"]
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from federation.consortium import SITES, Consortium
 from silograph import CheckpointError, GraphError, learn_files, read_run
 from silograph.report import write_report
 from silograph.runs.layout import RunLayout
 from silograph.runs.writer import adopt_results, begin_run
+from testing.consortium import SITES, Consortium
 
 
 def test_a_federations_run_is_read_as_any_other(tmp_path):

@@ -19,8 +19,8 @@ Options that the paper does not have, all off by default:
     equal=True     the paper's ablation: γ_i = 1/I for ever
 
 When silos fuse, γ_i grows without bound, the steps shrink or diverge, and the iteration stalls away from the optimum
-whatever the options; docs/theory.md has the cases. The run therefore ends with the joint problem's certificate
-(bounds.py).
+whatever the options; docs/explanation/theory.md has the cases. The run therefore ends with the joint problem's
+certificate (bounds.py).
 """
 
 from __future__ import annotations

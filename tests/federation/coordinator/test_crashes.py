@@ -11,8 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from federation.conformance import ALGORITHM1, DITTO, EXACT, GIVEN, assert_same_result, digests, learned_here
-from federation.consortium import (
+from silograph.engine.checkpoint import Checkpoint
+from silograph.federation.coordinator import results
+from silograph.federation.coordinator.history import History
+from silograph.federation.coordinator.run import CoordinatorRun, open_run
+from silograph.federation.envelope import open_message
+from silograph.federation.site.audit import verify
+from testing.conformance import ALGORITHM1, DITTO, EXACT, GIVEN, assert_same_result, digests, learned_here
+from testing.consortium import (
     NODES,
     SERVER,
     SITES,
@@ -23,12 +29,6 @@ from federation.consortium import (
     conduct_elsewhere,
     processes,
 )
-from silograph.engine.checkpoint import Checkpoint
-from silograph.federation.coordinator import results
-from silograph.federation.coordinator.history import History
-from silograph.federation.coordinator.run import CoordinatorRun, open_run
-from silograph.federation.envelope import open_message
-from silograph.federation.site.audit import verify
 
 # Few rounds of set-up: ν and λ are given
 METHODS = {

@@ -4,10 +4,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from federation.consortium import Consortium, Loopback, close
 from silograph.federation.coordinator import request as site_request
 from silograph.federation.coordinator.request import ENDED, FIRST_WAIT, HELLO_WAIT, Silence
 from silograph.federation.coordinator.run import Outcome
+from testing.consortium import Consortium, Loopback, close
 
 QUICK = 'method = "algorithm1"\nrounds = 2\nalpha = 0.5\nbeta = 0.25'
 

@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from federation.consortium import Consortium, Loopback, close
 from silograph._util.locks import Lock
 from silograph.errors import CheckpointError
 from silograph.federation.coordinator import supervisor as module
@@ -13,6 +12,7 @@ from silograph.federation.coordinator.history import History
 from silograph.federation.coordinator.request import OUT_OF_REACH
 from silograph.federation.coordinator.run import CoordinatorRun, Outcome, open_run
 from silograph.federation.coordinator.supervisor import MissingSitesError, ServerAwayError, Supervisor
+from testing.consortium import Consortium, Loopback, close
 
 QUICK = 'method = "algorithm1"\nrounds = 2\nalpha = 0.5\nbeta = 0.25'
 Act = Callable[[CoordinatorRun, str], None]

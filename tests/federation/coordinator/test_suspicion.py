@@ -16,8 +16,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from federation.conformance import EXACT, digests
-from federation.consortium import Consortium, Loopback, close, rewrite, seal, self_signed
 from silograph.errors import ProtocolError
 from silograph.federation.coordinator import quarantine
 from silograph.federation.coordinator import request as site_request
@@ -30,6 +28,8 @@ from silograph.federation.refusals import REASONS
 from silograph.protocol.codec import HEAD as MESSAGE_HEAD
 from silograph.protocol.codec import decode_update, encode_update
 from silograph.protocol.messages import Header, Update, parts_of, update_of
+from testing.conformance import EXACT, digests
+from testing.consortium import Consortium, Loopback, close, rewrite, seal, self_signed
 
 HOSTILE = "lima"
 LONG = EXACT.replace("rounds = 4", "rounds = 12\ntol = 1e-13")  # long enough to mix, whose answers hold a list

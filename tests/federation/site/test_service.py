@@ -14,8 +14,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from federation.conformance import EXACT
-from federation.consortium import (
+from silograph._util.locks import Lock
+from silograph.federation.coordinator import request as site_request
+from silograph.federation.envelope import (
+    ENVELOPE_FORMAT,
+    HEAD,
+    MAGIC,
+    SignedMessage,
+    VerifiedMessage,
+    open_message,
+)
+from silograph.federation.refusals import REASONS
+from silograph.federation.site import run as site_run
+from silograph.federation.site import state as memory
+from silograph.federation.site.approvals import Approvals
+from silograph.federation.site.audit import entries, verify
+from silograph.federation.site.service import SiteService
+from silograph.federation.site.settings import SiteSettings, write_site
+from silograph.protocol.codec import decode_task, decode_update, encode_task
+from silograph.protocol.messages import Task
+from testing.conformance import EXACT
+from testing.consortium import (
     NODES,
     SERVER,
     SITES,
@@ -30,18 +49,6 @@ from federation.consortium import (
     self_signed,
     write_table,
 )
-from silograph._util.locks import Lock
-from silograph.federation.coordinator import request as site_request
-from silograph.federation.envelope import ENVELOPE_FORMAT, HEAD, MAGIC, SignedMessage, VerifiedMessage, open_message
-from silograph.federation.refusals import REASONS
-from silograph.federation.site import run as site_run
-from silograph.federation.site import state as memory
-from silograph.federation.site.approvals import Approvals
-from silograph.federation.site.audit import entries, verify
-from silograph.federation.site.service import SiteService
-from silograph.federation.site.settings import SiteSettings, write_site
-from silograph.protocol.codec import decode_task, decode_update, encode_task
-from silograph.protocol.messages import Task
 
 SITE, SEED = "oslo", SITES.index("oslo")
 REFUSAL_KEYS = {"kind", "re", "run", "version", "code", "to"}  # all that a refusal may hold

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from problems import costs, problem, random_problem
 from silograph.local.solvers import exact, gradient
+from testing.problems import costs, problem, random_problem
 
 
 def test_with_a_step_it_follows_the_printed_equations(rng):

@@ -257,7 +257,7 @@ def _approve(home: Path, approvals: Approvals, study: str, *, yes: bool) -> None
     _say(
         f"Study {read.name!r}, SHA-256 {read.sha256}",
         f"  method {read.settings.method}; rounds are answered up to {settings.max_rounds}",
-        f"  leaves: in each round, this site's terms of the sums (docs/threat-model.md says what they tell)"
+        f"  leaves: in each round, this site's terms of the sums (the threat model in the docs says what they tell)"
         f"{', its own numbers' if tells else ''}{', at the end its graph' if shares else ''}",
         f"  stays:  your table{'' if tells else ', your own numbers'}{'' if shares else ', your graph'}",
     )
