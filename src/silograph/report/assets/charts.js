@@ -44,7 +44,7 @@ function drawMatrix(id, matrix, { difference = false } = {}) {
   const named = perCell === 1, shown = named && nodeCount <= (narrow() ? 12 : 60);
   const names = run.order.map((node) => plain(run.nodes[node], narrow() ? 10 : 16));
   const marks = [...names.keys()];
-  const namedBelow = shown && nodeCount <= 26;  // for names below as well, which stand closer to each other than those beside
+  const namedBelow = shown && nodeCount <= 26;  // those below stand closer to each other than those beside
   const ticks = (yes) => yes ? { tickvals: marks, ticktext: names, tickfont: { size: nodeCount > 36 ? 9 : 11 } } : { showticklabels: false, ticks: "" };
   const axis = { ...AXIS, showgrid: false, constrain: "domain", constraintoward: "center", range: [-.5, cells - .5], fixedrange: false };
   const caption = named ? "nodes, in the order of their groups" : `${nodeCount} nodes in the order of their groups, ${perCell} to a cell`;
