@@ -48,7 +48,7 @@ class SiloRecord:
             name=name,
             n_nodes=n_nodes,
             edges=None if edges is None else int(edges),
-            mean_degree=None if edges is None else 2 * edges / n_nodes,
+            mean_degree=None if edges is None else finite(2 * edges / n_nodes),
             contribution=finite(reported.get("contribution")),
             is_consensus=reported.get("distance") == 0,
             graph_shared=graph is not None,
