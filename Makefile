@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo demo-federation bench-federation vendor wheels paper browser test test-slow test-lowest lint format bench bench-quick docs clean clean-cache
+.PHONY: help demo demo-federation bench-federation vendor wheels paper browser test test-federation test-slow test-lowest kernels lint format bench bench-quick docs clean clean-cache
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -17,8 +17,18 @@ demo-federation: $(VENV)/nvflare.stamp  ## Run a federation of three sites on th
 paper: $(VENV)/paper.stamp  ## Check the paper: every table and figure at full size, in ten minutes; writes docs/paper/, or without SILOGRAPH_DATA what can be done to paper/
 	$(BIN)/silograph reproduce all --out $(if $(SILOGRAPH_DATA),docs/paper,paper)
 
-test: lint $(VENV)/test.stamp  ## Run all checks: style, types, layers, tests, examples in the docs
-	$(BIN)/python -m pytest
+# More workers than cores, as some of them wait for a disk or for another process
+WORKERS ?= 3
+
+test: $(VENV)/lint.stamp $(VENV)/test.stamp  ## Run all checks within five minutes: style, types, layers, tests, examples in the docs
+	$(MAKE) --jobs=2 lint kernels
+	$(BIN)/python -m pytest --numprocesses $(WORKERS)
+
+test-federation: $(VENV)/test.stamp  ## Run the tests on federations of real processes, one after the other
+	$(BIN)/python -m pytest -m federation
+
+kernels: $(VENV)/test.stamp  ## Compile the loops that most tests need
+	$(BIN)/python -m testing.kernels
 
 browser: $(VENV)/test.stamp  ## Install a browser for the tests of the report, where apt-get can (Debian, Ubuntu; as root)
 	command -v chromium >/dev/null || (apt-get update -q && apt-get install -q -y --no-install-recommends chromium)
@@ -30,7 +40,8 @@ test-lowest:  ## Run the tests with the lowest dependency versions that pyprojec
 	$(PYTHON) -m venv --clear .venv-lowest
 	$(PYTHON) tools/lowest.py pyproject.toml > .venv-lowest/constraints.txt
 	.venv-lowest/bin/pip install --quiet --constraint .venv-lowest/constraints.txt --editable '.[test]'
-	.venv-lowest/bin/python -m pytest -W default tests src docs README.md  # old releases warn of each other
+	.venv-lowest/bin/python -m testing.kernels
+	.venv-lowest/bin/python -m pytest --numprocesses $(WORKERS) -W default tests src docs README.md  # old releases warn of each other
 
 lint: $(VENV)/lint.stamp  ## Check style, types and layers
 	$(BIN)/ruff check .
@@ -43,12 +54,12 @@ format: $(VENV)/lint.stamp  ## Format the code
 	$(BIN)/ruff format .
 
 bench: $(VENV)/bench.stamp  ## Time and memory against other solvers, in an hour; writes benchmarks/results/
-	$(BIN)/python -m benchmarks.run --time-limit 30
-	$(BIN)/python -m benchmarks.joint.run
+	$(BIN)/python -m benchmarks.run one_silo --time-limit 30
+	$(BIN)/python -m benchmarks.run joint
 
 bench-quick: $(VENV)/bench.stamp  ## The same on small problems, in two minutes
-	$(BIN)/python -m benchmarks.run --quick
-	$(BIN)/python -m benchmarks.joint.run --quick
+	$(BIN)/python -m benchmarks.run one_silo --quick
+	$(BIN)/python -m benchmarks.run joint --quick
 
 bench-federation: $(VENV)/test.stamp  ## What a round costs between real sites, and what survives which fault, in an hour
 	$(BIN)/python -m benchmarks.federation.overhead
@@ -63,11 +74,12 @@ wheels: $(VENV)/nvflare.stamp  ## Fill wheels/ with all that a federation or a s
 	cd wheels && sha256sum *.whl > SHA256SUMS
 	@echo "At the site: python3 -m venv silograph && silograph/bin/pip install --no-index --find-links wheels 'silograph[nvflare]'"
 
-docs: $(VENV)/docs.stamp  ## Build the documentation into site/
+docs: $(VENV)/docs.stamp  ## Write the page of commands anew, and build the documentation into site/
+	$(BIN)/python tools/cli_reference.py
 	$(BIN)/mkdocs build --strict
 
 clean-cache:  ## Remove compiled loops, which know their own file only
-	find src benchmarks -name __pycache__ -prune -exec rm -rf {} +
+	find src benchmarks testing tests -name __pycache__ -prune -exec rm -rf {} +
 
 clean: clean-cache  ## Remove the environments and everything that was made
 	rm -rf .venv .venv-lowest site demo federation-demo wheels build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

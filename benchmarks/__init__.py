@@ -1,1 +1,1 @@
-"""One silo: how long solvers of the local problem take to reach a certified accuracy. Start with `benchmarks.run`."""
+"""How fast silograph is beside others: `python -m benchmarks.run one_silo`, or `joint` for several silos."""

@@ -1,117 +1,132 @@
-"""The table, for the screen and for a page, from the saved measurements alone.
+"""A page of tables, for the screen and in Markdown, and the words for what was measured.
 
-Run as `python -m benchmarks.report benchmarks/results/one_silo.json` to make both again.
+Run as `python -m benchmarks.report one_silo benchmarks/results/one_silo.json` to make a page again from its data.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from benchmarks.catalogue import COMPETITORS, OURS, Case
-from benchmarks.claims import TARGETS, Record, claims, published_claim, seconds_of
-
-HOW_TO_READ = (
-    "A cell: time to relative gap 1e-4 / to 1e-8; those times over silograph's; peak memory of the process. "
-    "— : not reached within the limit (best gap instead). Small print in the README."
-)
+from benchmarks.suite import OURS, Competitor, Record
 
 
-def show(report: dict[str, Any]) -> None:
-    """Print the table and the claims."""
-    from rich.console import Console
-    from rich.table import Table
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A table; `<br>` breaks a line in a cell."""
 
-    records: list[Record] = report["records"]
-    names = _columns(records)
-    console = Console(width=34 + 20 * len(names))
-    table = Table(title="Time to certified accuracy, one thread", show_lines=True, caption=HOW_TO_READ)
-    table.add_column("instance")
-    for name in names:
-        table.add_column(name, no_wrap=True)
-    for record in records:
-        table.add_row(_label(record), *("\n".join(_cell(record, name)) for name in names))
-    console.print(table)
-    print(published_claim(records))
-    print(claims(records))
+    title: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
 
 
-def markdown(report: dict[str, Any]) -> str:
-    """The same as a Markdown page."""
-    records: list[Record] = report["records"]
-    names = _columns(records)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """All that is told about a suite's measurements."""
+
+    title: str
+    introduction: Sequence[str]
+    tables: Sequence[Table]
+    claims: Sequence[str]
+
+    def show(self) -> None:
+        """Print the tables and the claims."""
+        from rich.console import Console
+        from rich.table import Table as Screen
+
+        for table in self.tables:
+            screen = Screen(title=table.title, show_lines=True)
+            for name in table.header:
+                screen.add_column(name, no_wrap=True)
+            for row in table.rows:
+                screen.add_row(*(cell.replace("<br>", "\n") for cell in row))
+            Console(width=30 + 24 * len(table.header)).print(screen)
+        print("\n".join(self.claims))
+
+    def markdown(self) -> str:
+        """The same as a Markdown page."""
+        lines = [f"# {self.title}", "", *self.introduction]
+        for table in self.tables:
+            rows = [_line(table.header), "|---" * len(table.header) + "|", *map(_line, table.rows)]
+            lines += ["", f"## {table.title}", "", *rows]
+        return "\n".join([*lines, "", "## As measured", "", *(f"* {line}" for line in self.claims), ""])
+
+
+def machine_lines(report: Record, cores: str) -> list[str]:
+    """What it was measured on; and a warning where not all was measured on the same code."""
     machine = report["machine"]
     versions = ", ".join(f"{name} {number}" for name, number in machine["versions"].items() if number)
-    rows = [
-        "| " + " | ".join([_label(record), *("<br>".join(_cell(record, name)) for name in names)]) + " |"
-        for record in records
-    ]
-    return "\n".join(
-        [
-            "# One silo: time to certified accuracy",
-            "",
-            f"{machine['cpu']}, one of {machine['cpu_count']} cores, {machine['system']}, Python {machine['python']},",
-            f"{versions}; time limit {report['time_limit']:g} s. {HOW_TO_READ}",
-            "",
-            "| " + " | ".join(["instance", *names]) + " |",
-            "|---" * (len(names) + 1) + "|",
-            *rows,
-            "",
-            f"* {published_claim(records)}",
-            f"* {claims(records)}",
-            "",
-        ]
-    )
+    lines = [f"{machine['cpu']}, {cores}, {machine['system']},", f"Python {machine['python']}, {versions}."]
+    parts = [part for part in report.values() if isinstance(part, list)]
+    codes = {one["code"] for part in parts for one in part}
+    mixed = f"**Measured on {len(codes)} versions of silograph: run it anew before quoting.**"
+    return [*lines, mixed] if len(codes) > 1 else lines
 
 
-def _columns(records: list[Record]) -> list[str]:
-    run = {name for record in records for name in record["solvers"]}
-    return [competitor.name for competitor in COMPETITORS if competitor.name in run]
+def columns(records: Sequence[Record], competitors: Sequence[Competitor]) -> list[Competitor]:
+    """Those of the competitors who took part."""
+    return [one for one in competitors if any(one.name in record["solvers"] for record in records)]
 
 
-def _label(record: Record) -> str:
-    return str(Case(**record["case"]))
+def seconds_of(record: Record, name: str, target: str, field: str = "seconds") -> float | None:
+    """The time to the target; None where it was not reached or not run."""
+    seconds: float | None = record["solvers"].get(name, {}).get(field, {}).get(target)
+    return seconds
 
 
-def _cell(record: Record, name: str) -> list[str]:
-    result = record["solvers"].get(name)
-    if result is None:
-        return [""]
-    if result["outcome"] in ("skipped", "failed", "out of time"):
-        return [result["outcome"]]
-    lines = [" / ".join(_duration(seconds_of(record, name, target)) for target in TARGETS)]
+def cell(record: Record, name: str, targets: Sequence[str]) -> str:
+    """What was found about one solver on one instance."""
+    result = record["solvers"].get(name, {"outcome": ""})
+    if result["outcome"] not in ("ran", "diverged"):
+        return "<br>".join([result["outcome"], *([result["reason"]] if "reason" in result else [])])
+    lines = [" / ".join(duration(seconds_of(record, name, target)) for target in targets)]
     if name != OURS and result["seconds"]:
-        lines.append(" / ".join(_ratio(record, name, target) for target in TARGETS))
-    if len(result["seconds"]) < len(TARGETS):
+        lines.append(" / ".join(_ratio(record, name, target) for target in targets))
+    if result.get("solver_seconds"):
+        alone = [seconds_of(record, name, target, "solver_seconds") for target in targets]
+        lines.append("alone " + " / ".join(duration(seconds) for seconds in alone))
+    if len(result["seconds"]) < len(targets):
         lines.append(_shortfall(result))
-    lines.append(f"{result['peak_mb']:.0f} MB")
-    return lines
+    if "peak_mb" in result:
+        lines.append(f"{result['peak_mb']:.0f} MB")
+    return "<br>".join(lines)
+
+
+def duration(seconds: float | None) -> str:
+    """A time for people."""
+    if seconds is None:
+        return "never"
+    return f"{seconds:.3g} s" if seconds >= 1 else f"{1e3 * seconds:.3g} ms"
+
+
+def times(ratio: float) -> str:
+    """A ratio for people."""
+    if ratio == float("inf"):
+        return "∞ (not reached in time)"
+    return f"{ratio:.2g}×" if ratio < 10 else f"{ratio:.0f}×"
 
 
 def _shortfall(result: Record) -> str:
     if result["outcome"] == "diverged":
         return "diverged"
-    return "gap ∞" if result["best_gap"] is None else f"gap {result['best_gap']:.0e}"
-
-
-def _duration(seconds: float | None) -> str:
-    if seconds is None:
-        return "—"
-    return f"{seconds:.3g} s" if seconds >= 1 else f"{1e3 * seconds:.3g} ms"
+    return "error ∞" if result["best_error"] is None else f"error {result['best_error']:.0e}"
 
 
 def _ratio(record: Record, name: str, target: str) -> str:
     ours, theirs = seconds_of(record, OURS, target), seconds_of(record, name, target)
-    if ours is None or theirs is None:
-        return "—"
-    ratio = theirs / ours
-    return f"{ratio:.1f}×" if ratio < 10 else f"{ratio:.0f}×"
+    return "—" if ours is None or theirs is None else times(theirs / ours)
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
 
 
 if __name__ == "__main__":
-    source = Path(sys.argv[1])
-    saved = json.loads(source.read_text())
-    source.with_suffix(".md").write_text(markdown(saved))
-    show(saved)
+    source = Path(sys.argv[2])
+    made = importlib.import_module(f"benchmarks.{sys.argv[1]}.report").page(json.loads(source.read_text()))
+    source.with_suffix(".md").write_text(made.markdown())
+    made.show()

@@ -1,126 +1,119 @@
-"""Run the benchmark: every competitor on every instance, each pair in a process of its own, one thread each.
+"""Run a benchmark: every competitor on every instance, each pair in a process of its own.
 
-For example `python -m benchmarks.run --quick`, or `python -m benchmarks.run --time-limit 30`.
+For example `python -m benchmarks.run one_silo --quick`, or `python -m benchmarks.run joint --parts rounds` to measure
+these anew and keep the rest.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
+import importlib
 import json
 import os
-import subprocess
-import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from benchmarks.catalogue import COMPETITORS, DATASETS, FULL, OURS, QUICK, Case, Competitor
 from benchmarks.machine import facts
-from benchmarks.report import markdown, show
+from benchmarks.processes import ROOT, attempt, build
+from benchmarks.report import Page
+from benchmarks.suite import NAMES, Case, Record, Suite
 
-THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "RAYON_NUM_THREADS")
-ONE_THREAD = dict.fromkeys(THREADS, "1")
-ROOT = Path(__file__).resolve().parent.parent
-PATIENCE = 6  # times the limit, for scoring and repeats; after that the process is ended
-BUILDING = 600  # seconds
+INSTANCES = "instances"  # the part that every suite has
+SCORING = 6  # times the limit, for scoring and repeats; after that, and a minute for imports, a process is ended
+RESULTS = ROOT / "benchmarks" / "results"
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, save, show."""
-    options = _options()
-    done = _done(options.out) if options.resume else {}
-    every = QUICK if options.quick else FULL
-    cases = [case for case in every if case.dataset in options.datasets or case in done]
-    report: dict[str, Any] = {"machine": facts(), "time_limit": options.time_limit, "records": []}
-    competitors = [competitor for competitor in COMPETITORS if competitor.quick or not options.quick]
-    competitors = [competitor for competitor in competitors if competitor.needs is None or find_spec(competitor.needs)]
+    suite, options = _options(arguments)
+    report = json.loads(options.out.read_text()) if options.out.exists() else {}
+    report["machine"] = facts()
+    if INSTANCES in options.parts:
+        _measure_instances(suite, report, options)
+    for part in (part for part in suite.parts if part in options.parts):
+        found = suite.parts[part](options.quick)
+        report[part] = [{"code": code_version()} | one for one in found] if isinstance(found, list) else found
+    _save(suite, report, options.out).show()
+
+
+def code_version() -> str:
+    """A short name for the library's code as it is now."""
+    spec = find_spec("silograph")
+    assert spec is not None
+    assert spec.origin is not None
+    files = sorted(Path(spec.origin).parent.rglob("*.py"))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:8]
+
+
+def _options(arguments: Sequence[str] | None) -> tuple[Suite, argparse.Namespace]:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("suite", choices=NAMES)
+    parser.add_argument("--quick", action="store_true", help="small instances only, in about a minute")
+    parser.add_argument("--time-limit", type=float, help="seconds per solver and instance")
+    parser.add_argument("--only", nargs="+", metavar="WORD", default=[""], help="instances named by one of these words")
+    parser.add_argument("--parts", nargs="+", help="what to measure anew (all parts of the suite)")
+    parser.add_argument("--resume", action="store_true", help="keep the instances that this code was measured on")
+    parser.add_argument("--out", type=Path, help="where to save (benchmarks/results/SUITE.json, or quick.SUITE.json)")
+    options = parser.parse_args(arguments)
+    suite: Suite = importlib.import_module(f"benchmarks.{options.suite}.catalogue").SUITE
+    parts = (INSTANCES, *suite.parts)
+    options.parts = options.parts or parts
+    if unknown := set(options.parts) - set(parts):
+        parser.error(f"{options.suite} has the parts {', '.join(parts)}, not {', '.join(sorted(unknown))}")
+    options.scale = suite.quick if options.quick else suite.full
+    options.time_limit = options.time_limit or options.scale.time_limit
+    options.out = options.out or RESULTS / f"{'quick.' if options.quick else ''}{suite.name}.json"
+    return suite, options
+
+
+def _measure_instances(suite: Suite, report: dict[str, Any], options: argparse.Namespace) -> None:
+    """Fill in the part of all instances, saving after each."""
+    done = _measured_before(suite, report) if options.resume else {}
+    cases = [case for case in options.scale.cases if case in done or any(word in str(case) for word in options.only)]
+    report[INSTANCES] = []
     for k, case in enumerate(cases, start=1):
         print(f"[{k}/{len(cases)}] {case}" + (": measured before" if case in done else ""), flush=True)
-        record = done.get(case) or _record(case, competitors, report["records"], options.time_limit)
-        report["records"].append(record)
+        report[INSTANCES].append(done.get(case) or _measure(suite, case, report[INSTANCES], options))
         rest = [done[later] for later in cases[k:] if later in done]
-        _save(report | {"records": [*report["records"], *rest]}, options.out)
-    show(report)
+        _save(suite, report | {INSTANCES: [*report[INSTANCES], *rest]}, options.out)
 
 
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="small instances only, in under a minute")
-    parser.add_argument("--time-limit", type=float, help="seconds per solver and instance (60; with --quick 2)")
-    parser.add_argument("--datasets", nargs="+", choices=DATASETS, default=DATASETS)
-    parser.add_argument("--resume", action="store_true", help="keep what the file already has")
-    parser.add_argument("--out", type=Path, help="where to save (benchmarks/results/one_silo.json, or quick.json)")
-    options = parser.parse_args()
-    options.time_limit = options.time_limit or (2.0 if options.quick else 60.0)
-    options.out = options.out or ROOT / "benchmarks" / "results" / ("quick.json" if options.quick else "one_silo.json")
-    return options
+def _measured_before(suite: Suite, report: dict[str, Any]) -> dict[Case, Record]:
+    same = (record for record in report.get(INSTANCES, []) if record["code"] == code_version())
+    return {suite.case(**record["case"]): record for record in same}
 
 
-def _done(saved: Path) -> dict[Case, dict[str, Any]]:
-    if not saved.exists():
-        return {}
-    return {Case(**record["case"]): record for record in json.loads(saved.read_text())["records"]}
-
-
-def _record(case: Case, competitors: list[Competitor], earlier: list[dict[str, Any]], limit: float) -> dict[str, Any]:
+def _measure(suite: Suite, case: Case, earlier: Sequence[Record], options: argparse.Namespace) -> Record:
+    limit: float = options.time_limit
+    measured = {"code": code_version(), "time_limit": limit, "load": round(os.getloadavg()[0], 2)}
     with TemporaryDirectory() as name:
         folder = Path(name)
-        (folder / "case.json").write_text(json.dumps(asdict(case)))
-        _work(["build", name], BUILDING)
-        instance = json.loads((folder / "instance.json").read_text())
-        solvers = {}
-        for competitor in competitors:
-            if case.n_nodes > competitor.max_nodes:
+        instance, solvers = build(suite.name, folder, case), {}
+        for competitor in suite.competitors:
+            too_large = competitor.max_nodes is not None and case.n_nodes > competitor.max_nodes
+            if too_large or (options.quick and not competitor.quick):
                 continue
-            if _gave_up(competitor.name, case, earlier):
+            if suite.gave_up(competitor, case, earlier):
                 solvers[competitor.name] = {"outcome": "skipped", "seconds": {}}
                 continue
-            solvers[competitor.name] = result = _solved(folder, competitor.name, limit)
+            result = attempt(suite.name, competitor, "solve", folder, [limit], seconds=SCORING * limit + 60)
+            solvers[competitor.name] = result
             times = ", ".join(f"{1e3 * seconds:.3g} ms to {target}" for target, seconds in result["seconds"].items())
-            print(f"    {competitor.name}: {times or 'no target reached'}", flush=True)
-    return {"case": asdict(case), "instance": instance, "solvers": solvers}
+            print(f"    {competitor.name}: {times or result['outcome'] + ', no target reached'}", flush=True)
+    return {"case": asdict(case), "instance": instance, "solvers": solvers} | measured
 
 
-def _gave_up(name: str, case: Case, earlier: list[dict[str, Any]]) -> bool:
-    """Whether the solver missed even the easy target on a smaller instance of the same kind."""
-    for record in earlier:
-        same_kind = (record["case"]["dataset"], record["case"]["degree"]) == (case.dataset, case.degree)
-        result = record["solvers"].get(name)
-        if name != OURS and same_kind and record["case"]["n_nodes"] < case.n_nodes and result and not result["seconds"]:
-            return True
-    return False
-
-
-def _solved(folder: Path, name: str, limit: float) -> dict[str, Any]:
-    try:
-        _work(["solve", str(folder), name, str(limit)], PATIENCE * limit + 60)
-    except subprocess.TimeoutExpired:
-        return {"outcome": "out of time", "seconds": {}}
-    except subprocess.CalledProcessError as error:
-        return {"outcome": "failed", "seconds": {}, "reason": error.stderr.strip().splitlines()[-1]}
-    result: dict[str, Any] = json.loads((folder / "result.json").read_text())
-    return result
-
-
-def _work(arguments: list[str], patience: float) -> None:
-    subprocess.run(
-        [sys.executable, "-m", "benchmarks.worker", *arguments],
-        cwd=ROOT,
-        env=os.environ | ONE_THREAD,
-        timeout=patience,
-        check=True,
-        text=True,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-    )
-
-
-def _save(report: dict[str, Any], out: Path) -> None:
+def _save(suite: Suite, report: dict[str, Any], out: Path) -> Page:
+    page: Page = importlib.import_module(f"{suite.package}.report").page(report)
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(json.dumps(report, indent=1) + "\n")
-    out.with_suffix(".md").write_text(markdown(report))
+    out.with_suffix(".md").write_text(page.markdown())
+    return page
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 from sklearn.datasets import load_digits
 
 from silograph import Graph, read_graph
+from silograph.report.palette import BLUE, RED
 
 SIDE = 8
 
@@ -62,7 +63,7 @@ def draw(graph: Graph, images: np.ndarray, path: Path) -> None:
         LineCollection(
             [arc(start, end, bow=0.0 if close else 0.18) for start, end, close in pairs],
             linewidths=0.5 + 4 * graph.weights / graph.weights.max(),
-            colors=np.where(near, "#b2182b", "#2166ac"),
+            colors=np.where(near, RED, BLUE),
             alpha=0.75,
         )
     )

@@ -24,13 +24,14 @@ from sklearn.exceptions import ConvergenceWarning
 from silograph import ConsensusGraph, Graph, read_graph
 from silograph.datasets import make_silos
 from silograph.metrics import average_precision
+from silograph.report.palette import BLUE, RED
 
 NODES, SAMPLES, SHARED = 20, (20, 40, 60, 80, 100), 0.7
 NAMES = ("oslo", "lima", "kyoto", "accra", "delhi")
 DEGREE, COUPLING, SPARSITY = 6, 0.5, 0.4
 METHODS = ("exact", "algorithm1", "independent", "fedavg", "fedprox", "mrmtl", "ditto")
 FAINT = 0.1  # of the largest weight
-RED, BLUE, GREY = "#b2182b", "#2166ac", "#bbbbbb"
+GREY = "#bbbbbb"
 
 
 def main(folder: Path) -> None:

@@ -15,17 +15,22 @@ from typer.testing import CliRunner
 from silograph.cli.app import app
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-COMMANDS = [
-    (page.name, line)
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(page for page in DOCS.rglob("*.md") if page.parent.name != "paper")]
+BLOCKS = [
+    (page.relative_to(ROOT).as_posix(), block)
     for page in PAGES
-    for block in re.findall(r"```console\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-    for line in re.findall(r"^\$ (.*)$", block, flags=re.MULTILINE)
+    for block in re.findall(
+        r"^```(?:console|bash)?\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+    )
 ]
+COMMANDS = [(page, line) for page, block in BLOCKS for line in re.findall(r"^\$ (.*)$", block, flags=re.MULTILINE)]
+SHOWN = sorted({line for _, block in BLOCKS for line in re.findall(r"^ *(silograph .*)$", block, flags=re.MULTILINE)})
 
 
 def test_the_docs_show_commands():
-    assert len(COMMANDS) >= 4
+    assert len({page for page, _ in COMMANDS}) >= 5
+    assert len(SHOWN) >= 20
 
 
 @pytest.mark.parametrize(("page", "command"), COMMANDS)
@@ -48,11 +53,20 @@ def test_a_command_of_the_docs_runs(page, command, tmp_path, monkeypatch, rng):
     assert result.exit_code == 0, result.output
 
 
+@pytest.mark.parametrize("line", SHOWN)
+def test_a_command_that_is_only_shown_has_these_options(line):
+    """Those that need a federation, or go on for ever, are not run: all but what they do is checked."""
+    typed = re.split(r"\s(?:#|>|&|\|)|\s\[OPTIONS\]", line)[0]
+    _, *arguments = shlex.split(typed)
+    result = CliRunner().invoke(app, [*arguments, "--help"])  # unknown commands and options are refused before
+    assert result.exit_code == 0, f"{line}\n{result.output}"
+
+
 def test_the_tutorials_summary_is_the_one_that_is_printed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     load_breast_cancer(as_frame=True).data.to_csv("cells.csv", index=False)
     result = CliRunner().invoke(app, ["learn", "cells.csv", "--degree", "4", "--standardize"])
-    shown = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+    shown = (DOCS / "tutorials" / "first-graph.md").read_text(encoding="utf-8")
     printed = {
         line.split("│")[1].strip(): line.split("│")[2].strip() for line in result.output.splitlines() if "│" in line
     }
@@ -60,14 +74,26 @@ def test_the_tutorials_summary_is_the_one_that_is_printed(tmp_path, monkeypatch)
         assert re.search(rf"{name} +{re.escape(printed[name])}", shown)
 
 
-def test_architecture_names_every_room():
-    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+def test_the_landing_page_shows_what_its_command_prints(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    cells = load_breast_cancer(as_frame=True).data
+    for number, name in enumerate(("oslo", "lima", "kyoto")):
+        cells[number::3].to_csv(f"{name}.csv", index=False)
+    block = next(block for page, block in BLOCKS if page == "docs/index.md" and "$ silograph learn" in block)
+    command, *shown = block.strip().splitlines()
+    result = CliRunner().invoke(app, shlex.split(command)[2:])
+    printed = [line.rstrip() for line in result.output.splitlines()]
+    assert shown == printed[: len(shown)]
+    tutorial = (DOCS / "tutorials" / "federation.md").read_text(encoding="utf-8")
+    assert "\n".join(shown) in tutorial  # the same tables, between sites: the same graphs
+
+
+def test_architecture_has_a_row_for_every_package():
+    text = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    first_cells = " ".join(re.findall(r"^\|([^|]*)\|", text, re.MULTILINE))
     package = ROOT / "src" / "silograph"
-    rooms = [path.relative_to(package).as_posix() for path in package.rglob("*.py") if path.name != "__init__.py"]
-    for room in rooms:
-        name = room.removeprefix("signals/").removeprefix("estimators/")
-        if name != "source.py":  # what readers hand to table.py
-            assert f"`{name}`" in text or f"`{room}`" in text, room
+    for folder in sorted(path.parent for path in package.glob("*/__init__.py")):
+        assert re.search(rf"\b{folder.name}/?`", first_cells), f"{folder.name} has no row"
 
 
 def test_the_demo_draws_its_picture(tmp_path):
@@ -86,12 +112,12 @@ def test_the_demo_draws_its_picture(tmp_path):
 def test_the_readmes_ratios_are_those_measured():
     import json
 
-    from benchmarks.catalogue import COMPETITORS
-    from benchmarks.claims import seconds_of
+    from benchmarks.one_silo.catalogue import EVERYBODY
+    from benchmarks.report import seconds_of
 
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    published = [peer.name for peer in COMPETITORS if peer.first_order and peer.published]
-    records = json.loads((ROOT / "benchmarks" / "results" / "one_silo.json").read_text())["records"]
+    published = [peer.name for peer in EVERYBODY if peer.first_order and peer.published]
+    records = json.loads((ROOT / "benchmarks" / "results" / "one_silo.json").read_text())["instances"]
     for n_nodes, words in ((500, "{:.0f}× faster\n  at 500 nodes"), (1000, "{:.0f}× at 1000")):
         record = next(r for r in records if r["case"] == {"dataset": "smooth", "n_nodes": n_nodes, "degree": 5})
         times = [seconds for name in published if (seconds := seconds_of(record, name, "1e-08"))]

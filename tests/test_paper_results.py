@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.small import promised
 from silograph import ConsensusGraph, score
 from silograph.data.moments import Moments
 from silograph.datasets import make_silos
 from silograph.experiments.catalogue import EXPERIMENTS
 from silograph.graph.pairs import Pairs
 from silograph.methods.common.sweeps import Iteration, sweep_algorithm1
+from testing.small_experiments import promised
 
 FOLDER = Path(__file__).parents[1] / "docs" / "paper"
 SEEDS, SILOS = range(30), 5

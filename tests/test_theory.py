@@ -1,6 +1,6 @@
 """What the paper proves, checked as mathematics; and where a proof does not hold, the case that shows it.
 
-The numbers of docs/theory.md are measured here: a test that measures one also looks for it on the page.
+The numbers of docs/explanation/theory.md are measured here: a test that measures one also looks for it on the page.
 """
 
 from itertools import pairwise
@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
-from problems import random_problem
 from silograph.errors import ParameterError
 from silograph.graph.pairs import Pairs
 from silograph.local.problem import LocalProblem
@@ -34,9 +33,10 @@ from silograph.theory import (
     star_eigenvalue,
     strong_convexity,
 )
-from transcription import algorithm1, degree_matrix, objective
+from testing.problems import random_problem
+from testing.transcription import algorithm1, degree_matrix, objective
 
-PAGE = (Path(__file__).parents[1] / "docs" / "theory.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[1] / "docs" / "explanation" / "theory.md").read_text(encoding="utf-8")
 anything = given(n=st.integers(2, 9), seed=st.integers(0, 2**32 - 1))
 
 
@@ -63,7 +63,7 @@ def joint_optimum(costs, *, alpha, beta, nu, lam, zeta):
     """The joint problem's optimal value, local graphs and consensus, by an independent solver."""
     import cvxpy as cp
 
-    from judge import minimum
+    from testing.judge import minimum
 
     incidence = degree_matrix(costs[0].size)
     w, u = [cp.Variable(costs[0].size, nonneg=True) for _ in costs], cp.Variable(costs[0].size, nonneg=True)
@@ -346,6 +346,7 @@ def test_any_consensus_pulls_a_silo_within_the_local_bound(rng):
     ("call", "message"),
     [
         (lambda: strong_convexity(beta=-1.0), "beta: expected a finite number > 0, got -1"),
+        (lambda: strong_convexity(beta=np.float64(-1.0)), r"beta: expected a finite number > 0, got -1\.0\."),
         (lambda: strong_convexity(beta=1.0, pull=np.nan), "pull: expected a finite number ≥ 0, got nan"),
         (lambda: star_eigenvalue(0), "n_silos: expected a whole number ≥ 1, got 0"),
         (lambda: regularizer_constant(nu=1.0, n_nodes=1, n_silos=2), "n_nodes: expected a whole number ≥ 2, got 1"),

@@ -8,7 +8,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,10 +15,8 @@ from pathlib import Path
 
 import psutil
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))  # the federation that tests run on
-
-from federation.nvflare.federation import SERVER, Kind, RealFederation
 from silograph.federation.coordinator.history import History
+from testing.real_federation import SERVER, Kind, RealFederation
 
 PATIENCE = 900.0  # seconds for a run to end, whatever happened to it
 BY_HAND = 3.0  # seconds until somebody starts again what was killed

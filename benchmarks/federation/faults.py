@@ -30,11 +30,12 @@ import psutil
 
 from benchmarks.federation.disturbed import FAULTS, TIMEOUT, MissedError, RealFederation, Stage, gone_for_good
 from benchmarks.machine import facts
-from federation.conformance import assert_same_result, learned_here
-from federation.nvflare.federation import study_text, until
 from silograph.federation.coordinator.supervisor import ServerAwayError
 from silograph.federation.nvflare.session import ServerSession
 from silograph.federation.study_file import parse_study
+from testing.conformance import assert_same_result, learned_here
+from testing.real_federation import study_text
+from testing.waiting import eventually
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 LEARN = 'method = "algorithm1"\nrounds = 60\nalpha = 0.5\nbeta = 0.25'
@@ -232,8 +233,8 @@ def make_healthy(federation: RealFederation) -> None:
         federation.start_site(site)
     try:
         with ServerSession(federation.fed) as lead:
-            until(lambda: _connected(lead) >= set(federation.sites), 120, 0.5)
-        until(lambda: not _jobs(federation), 60)
+            eventually(lambda: _connected(lead) >= set(federation.sites), 120, every=0.5)
+        eventually(lambda: not _jobs(federation), 60)
     except AssertionError:
         print("  not healthy; started anew", flush=True)
         for name in list(federation.hosts):

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import tempfile
 import threading
 import time
@@ -21,13 +20,11 @@ from pathlib import Path
 import numpy as np
 import psutil
 
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "tests"))
+from silograph.federation.coordinator.history import History
+from silograph.federation.site.audit import entries
+from testing.real_federation import RealFederation, study_text
 
-from federation.nvflare.federation import RealFederation, study_text  # noqa: E402
-from silograph.federation.coordinator.history import History  # noqa: E402
-from silograph.federation.site.audit import entries  # noqa: E402
-
+RESULTS = Path(__file__).resolve().parents[1] / "results"
 SIZES = {100: 200, 1001: 60}  # nodes → samples; 4950 and 500 500 pairs
 METHODS = {"exact": "", "algorithm1": "rounds = 30\n", "fedavg": "rounds = 30\n"}
 
@@ -143,7 +140,7 @@ def table(rows: list[Measured]) -> str:
 def main() -> None:
     """Measure all, print and write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results" / "federation_overhead.md")
+    parser.add_argument("--out", type=Path, default=RESULTS / "federation_overhead.md")
     arguments = parser.parse_args()
     rows: list[Measured] = []
     for n_nodes, n_samples in SIZES.items():

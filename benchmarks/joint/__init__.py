@@ -1,1 +1,1 @@
-"""Several silos: how long solvers of the joint problem take to an accuracy. Start with `benchmarks.joint.run`."""
+"""Several silos: how long solvers of the joint problem take to an accuracy."""

@@ -1,27 +1,23 @@
-"""Who competes and on what, as plain facts: the runner reads them without loading NumPy or any solver."""
+"""Who competes on the joint problem, on what, and what else is measured."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
-OURS = "silograph"
+from benchmarks.processes import LONGEST_STEP, attempt, build, work
+from benchmarks.suite import OURS, Competitor, Scale, Suite
+
+NAME = "joint"
 ONE_WORKER = "silograph, 1 worker"
 SPARSITY = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Competitor:
-    """A column of the table, or a row of the neighbours' table."""
-
-    name: str
-    module: str  # in benchmarks.joint.solvers
-    same_model: bool = True
-    needs: tuple[str, ...] = ()  # packages that may be missing
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A row of the table: one instance."""
+    """One instance."""
 
     n_silos: int
     n_nodes: int
@@ -48,10 +44,11 @@ NEIGHBOURS = (
     Competitor(name="gglasso", module="gglasso_group", same_model=False, needs=("gglasso",)),
     Competitor(name="nilearn", module="nilearn_group", same_model=False, needs=("nilearn",)),
 )
+EVERYBODY = (*COMPETITORS, *NEIGHBOURS)
 
 NEIGHBOUR_CASE = Case(n_silos=5, n_nodes=34, coupling=0.7)
 
-FULL = (
+CASES = (
     *(Case(n_silos=5, n_nodes=34, coupling=coupling) for coupling in (0.3, 0.7, 1.0, 1.5)),
     *(Case(n_silos=5, n_nodes=20, coupling=coupling) for coupling in (0.7, 1.0)),
     *(Case(n_silos=20, n_nodes=34, coupling=coupling) for coupling in (0.7, 1.0)),
@@ -65,4 +62,43 @@ QUICK_MEMORY_SILOS = (5, 10)
 TIMED_SILOS, TIMED_LIMIT = 100, 30.0  # seconds that so many silos of MEMORY_NODES nodes may take
 
 ROUND_TOLERANCES = (1e-6, 1e-8)
-LARGEST, QUICK_LARGEST = 200, 10  # nodes of the instances whose rounds are counted
+ROUND_NODES, QUICK_ROUND_NODES = 200, 10  # the most that an instance whose rounds are counted may have
+
+
+def measure_neighbours(quick: bool) -> dict[str, Any]:
+    """Time the other models on the same signals."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        instance = build(NAME, folder, NEIGHBOUR_CASE)
+        found: dict[str, Any] = {"case": asdict(NEIGHBOUR_CASE), "degree": instance["mean_degree"], "models": {}}
+        for competitor in NEIGHBOURS:
+            print(f"    {competitor.name}", flush=True)
+            found["models"][competitor.name] = attempt(NAME, competitor, "other", folder, seconds=LONGEST_STEP)
+    return found
+
+
+def measure_scaling(quick: bool) -> list[dict[str, Any]]:
+    """Seconds and memory with the number of silos."""
+    return [_work_alone("silos", count, MEMORY_NODES) for count in (QUICK_MEMORY_SILOS if quick else MEMORY_SILOS)]
+
+
+def count_rounds(quick: bool) -> list[dict[str, Any]]:
+    """Rounds until certified, over all regimes."""
+    found: list[dict[str, Any]] = _work_alone("rounds", QUICK_ROUND_NODES if quick else ROUND_NODES)
+    return found
+
+
+def _work_alone(step: str, *arguments: int) -> Any:
+    print(f"{step} {' '.join(map(str, arguments))}", flush=True)
+    with TemporaryDirectory() as name:
+        return work(NAME, step, Path(name), *arguments)
+
+
+SUITE = Suite(
+    name=NAME,
+    case=Case,
+    competitors=COMPETITORS,
+    full=Scale(cases=CASES, time_limit=20.0),
+    quick=Scale(cases=QUICK, time_limit=4.0),
+    parts={"neighbours": measure_neighbours, "scaling": measure_scaling, "rounds": count_rounds},
+)

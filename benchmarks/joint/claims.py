@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from benchmarks.joint.catalogue import COMPETITORS, NEIGHBOUR_CASE, ONE_WORKER, TIMED_LIMIT, TIMED_SILOS
+from benchmarks.report import seconds_of, times
+from benchmarks.suite import OURS, Record
 
-from benchmarks.joint.catalogue import COMPETITORS, NEIGHBOUR_CASE, ONE_WORKER, OURS, TIMED_LIMIT, TIMED_SILOS
-
-Record = dict[str, Any]
-
-TARGETS = ("0.0001", "1e-06")
 AIM = 10.0  # times faster than anyone
 
 
@@ -23,17 +20,6 @@ def claims(report: Record) -> list[str]:
     timed = [one["seconds"] for one in report.get("scaling", []) if one["n_silos"] == TIMED_SILOS]
     lines += [f"{TIMED_SILOS} silos of 100 nodes: {seconds:.1f} s (aim: below {TIMED_LIMIT:g} s)" for seconds in timed]
     return lines
-
-
-def seconds_of(record: Record, name: str, target: str, field: str = "seconds") -> float | None:
-    """The time to the target; None where it was not reached or not run."""
-    seconds: float | None = record["solvers"].get(name, {}).get(field, {}).get(target)
-    return seconds
-
-
-def times(ratio: float) -> str:
-    """A ratio for people."""
-    return f"{ratio:.2g}×" if ratio < 10 else f"{ratio:.0f}×"
 
 
 def _lead(records: list[Record], name: str) -> list[str]:

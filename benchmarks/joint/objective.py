@@ -18,7 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.objective import dual
+from benchmarks.one_silo.objective import dual
+from benchmarks.solver import Answer
 from silograph._util.types import Matrix, Vector
 from silograph.graph.pairs import Pairs
 from silograph.local.problem import LocalProblem
@@ -47,17 +48,9 @@ class JointProblem:
         return LocalProblem(cost=cost, pairs=self.pairs, quadratic=4 * self.beta, alpha=self.alpha)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Answer:
-    """What a solver found."""
-
-    w: Matrix  # one row per silo
-    u: Vector
-    solver_seconds: float | None = None  # as the solver itself reports, where that is less than the whole call
-
-
 def relative_error(problem: JointProblem, answer: Answer, lower_bound: float) -> float:
     """How far the answer is from the optimum, at most; infinite where it is not feasible."""
+    assert answer.u is not None
     value = objective(problem, answer.w, answer.u)
     return max(value - lower_bound, 0.0) / abs(value) if np.isfinite(value) else np.inf
 

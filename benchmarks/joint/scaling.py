@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import resource
-import sys
 from time import perf_counter
 from typing import Any
 
@@ -11,9 +9,10 @@ import numpy as np
 
 from benchmarks.joint.catalogue import ROUND_TOLERANCES
 from benchmarks.joint.datasets import silos_of
-from silo_problems import instances, pair_costs, silo_signals
-from silograph.engine.study import Study, learn_silos
-from silograph.methods.settings import StudySettings
+from benchmarks.worker import peak_mb
+from silograph.engine.study import StudyResult, learn_silos
+from silograph.methods.common.settings import StudySettings
+from testing.silo_problems import instances, pair_costs, silo_signals
 
 N_SAMPLES = 176
 NEARLY = 0.2  # of the typical distance from the consensus
@@ -53,7 +52,7 @@ def rounds(largest: int) -> list[dict[str, Any]]:
     return found
 
 
-def regime(study: Study) -> str:
+def regime(study: StudyResult) -> str:
     """Which of the regimes the optimum is in."""
     u = study.consensus
     if not u.any():
@@ -67,12 +66,6 @@ def regime(study: Study) -> str:
     if fused:
         return "some fused"
     return "one nearly fused" if apart.min() <= NEARLY * np.median(apart) else "apart"
-
-
-def peak_mb() -> float:
-    """The most memory this process has had."""
-    unit = 1 if sys.platform == "darwin" else 1024  # macOS counts bytes, Linux kilobytes
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
 
 
 def _costs(n_silos: int, n_nodes: int) -> np.ndarray:

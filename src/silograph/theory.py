@@ -7,8 +7,8 @@
     ‖Ŵ − W*‖ ≤ C_r λ/β + C_h√I/(2β)                     its bound, with probability
     1 − exp(−½(δ − pI·log(1 + δ/pI)))
 
-`pull` is ργ_i = λν/‖w_i − u‖ throughout, and 0 for a silo alone. docs/theory.md says what of this holds and what does
-not; `local_error_bound` is what we put in Theorem 1's place.
+`pull` is ργ_i = λν/‖w_i − u‖ throughout, and 0 for a silo alone. docs/explanation/theory.md says what of this
+holds and what does not; `local_error_bound` is what we put in Theorem 1's place.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from silograph._util.checks import check_not_negative, check_positive
 from silograph._util.types import Vector
 from silograph.errors import ParameterError
 from silograph.graph.pairs import Pairs
@@ -33,8 +34,8 @@ def lipschitz_constant(
     0, since then the curvature of the logarithm has no bound.
     """
     _check_model(alpha=alpha, beta=beta, n_nodes=n_nodes, pull=pull)
-    _check_at_least_zero("zeta", zeta)
-    _check_at_least_zero("smallest_degree", smallest_degree)
+    check_not_negative("zeta", zeta)
+    check_not_negative("smallest_degree", smallest_degree)
     argument = zeta + smallest_degree
     steepest = 2 * alpha * (n_nodes - 1) / argument**2 if argument > 0 else np.inf
     return strong_convexity(beta=beta, pull=pull) + steepest
@@ -45,8 +46,8 @@ def strong_convexity(*, beta: float, pull: float = 0.0) -> float:
 
     From four nodes on it is exact at every graph: some change of the weights leaves all degrees as they are.
     """
-    _check_positive("beta", beta)
-    _check_at_least_zero("pull", pull)
+    check_positive("beta", beta)
+    check_not_negative("pull", pull)
     return 4 * beta + pull
 
 
@@ -71,14 +72,14 @@ def largest_step(
 def smallest_zeta(*, step: float, alpha: float, beta: float, n_nodes: int, pull: float = 0.0) -> float:
     """The least ζ for which `step` is at most 1/L (Assumption 4)."""
     _check_model(alpha=alpha, beta=beta, n_nodes=n_nodes, pull=pull)
-    _check_positive("step", step)
-    room = 1 / step - strong_convexity(beta=beta, pull=pull)
-    if room <= 0:
+    check_positive("step", step)
+    spare = 1 / step - strong_convexity(beta=beta, pull=pull)
+    if spare <= 0:
         raise ParameterError(
             f"step: expected less than 1/(4·beta + pull) = {1 / (4 * beta + pull):g}, got {step:g}. "
             "Shorten it: no zeta makes it safe."
         )
-    return float(np.sqrt(2 * alpha * (n_nodes - 1) / room))
+    return float(np.sqrt(2 * alpha * (n_nodes - 1) / spare))
 
 
 def degree_floor(problem: LocalProblem, w: Vector, y: Vector) -> float:
@@ -100,7 +101,7 @@ def star_eigenvalue(n_silos: int) -> float:
 
 def regularizer_constant(*, nu: float, n_nodes: int, n_silos: int) -> float:
     """C_r, with which R(W) ≤ C_r‖W‖ for every W (Lemma 2); needs no assumption."""
-    _check_at_least_zero("nu", nu)
+    check_not_negative("nu", nu)
     return float(nu * np.sqrt(n_silos * star_eigenvalue(n_silos)) + np.sqrt(_n_pairs(n_nodes)))
 
 
@@ -122,7 +123,7 @@ def lambda_floor(
     """
     _check_count("n_samples", n_samples, least=1)
     for name, value in (("distance_norm", distance_norm), ("noise", noise), ("delta", delta)):
-        _check_at_least_zero(name, value)
+        check_not_negative(name, value)
     constant = regularizer_constant(nu=nu, n_nodes=n_nodes, n_silos=n_silos)
     spread = noise * np.sqrt(_n_pairs(n_nodes) * n_silos + delta)
     return float((distance_norm * np.sqrt(n_silos) + spread) / (constant * n_samples))
@@ -134,9 +135,9 @@ def error_bound(*, lam: float, nu: float, beta: float, n_nodes: int, n_silos: in
     Assumes what `lambda_floor` assumes and λ at or above it, ζ = 0, no isolated node in the true graphs, and an exact
     solution of the joint problem. `local_error_bound` is sharper and assumes nothing of the data or of λ.
     """
-    _check_positive("beta", beta)
-    _check_at_least_zero("lam", lam)
-    _check_at_least_zero("gradient_norm", gradient_norm)
+    check_positive("beta", beta)
+    check_not_negative("lam", lam)
+    check_not_negative("gradient_norm", gradient_norm)
     constant = regularizer_constant(nu=nu, n_nodes=n_nodes, n_silos=n_silos)
     return float(constant * lam / beta + gradient_norm * np.sqrt(n_silos) / (2 * beta))
 
@@ -147,7 +148,7 @@ def probability(*, delta: float, n_nodes: int, n_silos: int) -> float:
     A Chernoff bound on the tail of a χ² variable with pI degrees of freedom: true, provided the errors of the distances
     are normal and independent. Those of signals are neither.
     """
-    _check_at_least_zero("delta", delta)
+    check_not_negative("delta", delta)
     freedom = _n_pairs(n_nodes) * _check_count("n_silos", n_silos, least=1)
     exponent = max(delta - freedom * float(np.log1p(delta / freedom)), 0.0)  # rounding may take it below
     return float(-np.expm1(-0.5 * exponent))
@@ -184,7 +185,7 @@ def local_error_bound(problem: LocalProblem, truth: Vector, *, rho: float = 0.0)
     (a weight can only grow there). Assumes that no node is isolated in the truth, or ζ > 0. It follows from q-strong
     convexity alone: whatever the consensus is, its pull on a silo is never stronger than ρ.
     """
-    _check_at_least_zero("rho", rho)
+    check_not_negative("rho", rho)
     w = _checked_vector(truth, "truth")
     if w.size != problem.pairs.size or (w < 0).any():
         raise ParameterError(f"truth: expected {problem.pairs.size} weights ≥ 0, one per pair of the problem.")
@@ -234,23 +235,13 @@ def _checked_vector(values: Vector, name: str) -> Vector:
 
 
 def _check_model(*, alpha: float, beta: float, n_nodes: int, pull: float) -> None:
-    _check_positive("alpha", alpha)
-    _check_positive("beta", beta)
+    check_positive("alpha", alpha)
+    check_positive("beta", beta)
     _check_count("n_nodes", n_nodes, least=2)
-    _check_at_least_zero("pull", pull)
+    check_not_negative("pull", pull)
 
 
 def _check_count(name: str, value: int, *, least: int) -> int:
     if value != int(value) or value < least:
         raise ParameterError(f"{name}: expected a whole number ≥ {least}, got {value}.")
     return int(value)
-
-
-def _check_positive(name: str, value: float) -> None:
-    if not (np.isfinite(value) and value > 0):
-        raise ParameterError(f"{name}: expected a finite number > 0, got {value}.")
-
-
-def _check_at_least_zero(name: str, value: float) -> None:
-    if not (np.isfinite(value) and value >= 0):
-        raise ParameterError(f"{name}: expected a finite number ≥ 0, got {value}.")

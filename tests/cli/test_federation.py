@@ -15,8 +15,6 @@ from typer.testing import CliRunner
 
 pytest.importorskip("nvflare")
 
-from federation.consortium import write_table
-from federation.nvflare.federation import free_port
 from silograph.cli.app import app
 from silograph.federation.invitation import Invitation, read_invitation, write_invitation
 from silograph.federation.nvflare.kits import make_request
@@ -24,6 +22,8 @@ from silograph.federation.site.approvals import Approvals, sha_of
 from silograph.federation.site.audit import AuditLog, entries
 from silograph.federation.site.settings import read_site
 from silograph.federation.study_file import read_study
+from testing.consortium import write_table
+from testing.real_federation import free_port
 
 NODES = tuple(f"region {k}" for k in range(8))
 STUDY = 'name = "brains"\nnodes = "nodes.txt"\n[learn]\nmethod = "exact"\nrounds = 6\nalpha = 0.5\nbeta = 0.25\n'

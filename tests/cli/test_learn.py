@@ -12,9 +12,9 @@ from scipy.spatial.distance import pdist, squareform
 from typer.testing import CliRunner
 
 import silograph
-from problems import smooth_signals
 from silograph import SmoothGraph, read_graph
 from silograph.cli.app import app
+from testing.problems import smooth_signals
 
 NAMES = [f"n{k}" for k in range(20)]
 

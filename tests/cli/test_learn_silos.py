@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from silo_problems import silo_signals
 from silograph import ConsensusGraph, read_graph
 from silograph.cli.app import app
+from testing.silo_problems import silo_signals
 
 NAMES = ("oslo", "lima", "kyoto")
 

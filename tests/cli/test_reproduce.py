@@ -11,12 +11,12 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from experiments.small import KNOWN_REGIONS, SCALE, write_abide, write_coil
 from silograph import __version__
 from silograph.cli import experiments as cli_experiments
 from silograph.cli.app import app
 from silograph.experiments import catalogue
 from silograph.experiments.catalogue import EXPERIMENTS, Experiment
+from testing.small_experiments import KNOWN_REGIONS, SCALE, write_abide, write_coil
 
 SYNTHETIC = ("table1", "table3", "figure-weights")
 

@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from problems import costs
 from silograph.engine import study
 from silograph.engine.checkpoint import Checkpoint
 from silograph.engine.study import learn_silos
 from silograph.errors import CheckpointError, OutputError
 from silograph.graph.pairs import Pairs
-from silograph.methods.settings import StudySettings
+from silograph.methods.common.settings import StudySettings
 from silograph.protocol.silo import Silo
+from testing.problems import costs
 
 
 def saved(folder: Path, *trees: dict, run_id: str = "a run") -> Checkpoint:

@@ -11,8 +11,8 @@ from scipy.spatial.distance import pdist, squareform
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from silo_problems import silo_signals
 from silograph import ConsensusGraph, DegreeWarning, ParameterError, SignalError, SilosError, SmoothGraph
+from testing.silo_problems import silo_signals
 
 
 @pytest.fixture

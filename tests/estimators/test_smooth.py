@@ -14,8 +14,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
-from problems import smooth_signals
 from silograph import DegreeWarning, PairsError, ParameterError, SignalError, SmoothGraph
+from testing.problems import smooth_signals
 
 # scikit-learn skips its array API check unless an environment variable of SciPy's is set; it is not ours to claim.
 SKIPPED = {"check_array_api_input"}

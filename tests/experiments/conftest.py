@@ -2,11 +2,11 @@
 
 import pytest
 
-from experiments.small import KNOWN_REGIONS, SCALE, UNKNOWN_REGIONS, write_abide, write_coil
 from silograph.experiments.catalogue import EXPERIMENTS
 from silograph.experiments.files import write_outcome
 from silograph.experiments.lab import Lab
 from silograph.experiments.session import Session
+from testing.small_experiments import KNOWN_REGIONS, SCALE, UNKNOWN_REGIONS, write_abide, write_coil
 
 
 @pytest.fixture(scope="session")

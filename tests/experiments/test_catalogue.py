@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.small import SCALE, promised
 from silograph.errors import DataError, ParameterError
 from silograph.experiments import catalogue
-from silograph.experiments.catalogue import EXPERIMENTS, chosen
+from silograph.experiments.catalogue import EXPERIMENTS, choose_experiments
 from silograph.experiments.files import write_outcome
 from silograph.experiments.index import index_page
 from silograph.experiments.lab import Lab
 from silograph.experiments.session import FULL_SIZE, QUICK, Session
+from testing.small_experiments import SCALE, promised
 
 NAMES = [experiment.name for experiment in EXPERIMENTS]
 FOLDER = Path(catalogue.__file__).parent
@@ -37,14 +37,14 @@ def test_every_table_and_figure_of_the_folder_is_in_the_catalogue():
 
 
 def test_the_order_is_ours_and_all_means_all():
-    assert [one.name for one in chosen(("figure-brain", "table1"))] == ["table1", "figure-brain"]
-    assert chosen(("table2", "all")) == EXPERIMENTS
-    assert [one.name for one in chosen(("table1", "table1"))] == ["table1"]
+    assert [one.name for one in choose_experiments(("figure-brain", "table1"))] == ["table1", "figure-brain"]
+    assert choose_experiments(("table2", "all")) == EXPERIMENTS
+    assert [one.name for one in choose_experiments(("table1", "table1"))] == ["table1"]
 
 
 def test_a_wrong_name_is_told_with_the_right_ones():
     with pytest.raises(ParameterError, match=r"tabel1.*table1.*all"):
-        chosen(("table1", "tabel1"))
+        choose_experiments(("table1", "tabel1"))
 
 
 def test_a_quick_look_is_smaller_in_every_way():
@@ -127,7 +127,7 @@ def test_held_out_numbers_are_never_better_on_average_than_chosen_ones(outcomes)
 @pytest.mark.parametrize("name", [one.name for one in EXPERIMENTS if one.data in ("COIL-20", "ABIDE")])
 def test_without_its_data_an_experiment_says_where_to_get_them(name, monkeypatch, tmp_path):
     monkeypatch.delenv("SILOGRAPH_DATA", raising=False)
-    (experiment,) = chosen((name,))
+    (experiment,) = choose_experiments((name,))
     with pytest.raises(DataError, match="Get it from"):
         experiment.run(Session(lab=Lab(kept=tmp_path), scale=SCALE))
     assert list(tmp_path.iterdir()) == []

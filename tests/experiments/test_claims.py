@@ -11,28 +11,28 @@ from scipy import stats
 from silograph.experiments.claims import (
     MARGIN,
     Claim,
-    Paired,
+    PairedTest,
     as_good_as,
     better_than,
     can_tell,
+    compare,
+    format_p,
+    format_signed,
     holm,
     markdown,
-    p_value,
-    paired,
-    signed,
     trends,
     verdict_of,
 )
 
 
 def comparison(p, mean=0.1):
-    return Paired(label="", n=10, mean=mean, low=mean, high=mean, p=p, direction=1)
+    return PairedTest(label="", n=10, mean=mean, low=mean, high=mean, p=p, direction=1)
 
 
 @pytest.mark.parametrize("n", [6, 30, 80])
 def test_a_paired_comparison_is_scipy_s(n, rng):
     first, second = rng.normal(0.3, 1, n), rng.normal(size=n)
-    found = paired("a − b", first, second)
+    found = compare("a − b", first, second)
     assert found.n == n
     assert found.mean == pytest.approx((first - second).mean())
     assert found.p == pytest.approx(stats.wilcoxon(first, second).pvalue, rel=1e-9)
@@ -42,7 +42,7 @@ def test_a_paired_comparison_is_scipy_s(n, rng):
 
 def test_the_order_of_a_comparison_turns_its_sign_and_nothing_else(rng):
     first, second = rng.random(12), rng.random(12)
-    one, other = paired("", first, second), paired("", second, first)
+    one, other = compare("", first, second), compare("", second, first)
     assert (one.mean, one.low, one.high) == pytest.approx((-other.mean, -other.high, -other.low))
     assert one.p == other.p
     assert one.direction == -other.direction
@@ -50,9 +50,9 @@ def test_the_order_of_a_comparison_turns_its_sign_and_nothing_else(rng):
 
 def test_where_nothing_differs_no_difference_is_clear(rng):
     values = rng.random(20)
-    assert paired("", values, values).p == 1
-    assert paired("", values[:1], values[:1] + 1).p == 1  # nor from a single draw
-    rounded = paired("", values, np.nextafter(values, 1))  # what two ways of rounding may differ by
+    assert compare("", values, values).p == 1
+    assert compare("", values[:1], values[:1] + 1).p == 1  # nor from a single draw
+    rounded = compare("", values, np.nextafter(values, 1))  # what two ways of rounding may differ by
     assert not rounded.wins
     assert not rounded.loses
 
@@ -137,13 +137,13 @@ def test_verdicts_of_parts():
 def test_a_clear_difference_has_mean_and_ranks_on_its_side():
     """One huge loss turns the mean, not the ranks: that is neither a win nor a loss."""
     apart = np.append(np.linspace(0.1, 0.2, 29), -100.0)
-    found = paired("", apart, np.zeros(30))
+    found = compare("", apart, np.zeros(30))
     assert found.p < 0.05
     assert found.direction == 1
     assert found.mean < 0
     assert not found.wins
     assert not found.loses
-    assert paired("", -apart[:29], np.zeros(29)).loses
+    assert compare("", -apart[:29], np.zeros(29)).loses
 
 
 def test_two_are_alike_where_all_that_the_mean_may_be_is_too_small_to_matter(rng):
@@ -180,13 +180,13 @@ def test_a_draw_in_which_nothing_varies_has_no_trend():
     [(0.0, "< 0.0001"), (9.9e-5, "< 0.0001"), (1e-4, "0.0001"), (0.00123, "0.0012"), (0.0312, "0.03"), (1.0, "1.00")],
 )
 def test_p_values_are_written_as_people_write_them(p, text):
-    assert p_value(p) == text
+    assert format_p(p) == text
 
 
 def test_differences_have_a_sign_and_a_true_minus():
-    assert signed(0.12345) == "+0.123"
-    assert signed(-0.5, 2) == "\N{MINUS SIGN}0.50"
-    assert signed(0.0) == "+0.000"
+    assert format_signed(0.12345) == "+0.123"
+    assert format_signed(-0.5, 2) == "\N{MINUS SIGN}0.50"
+    assert format_signed(0.0) == "+0.000"
 
 
 def test_claims_are_listed_and_then_told_one_by_one():

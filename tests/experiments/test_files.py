@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from silograph.errors import OutputError
-from silograph.experiments.files import FIELDS, beside, markdown, said, write_outcome
+from silograph.experiments.files import FIELDS, format_number, format_printed, markdown, write_outcome
 from silograph.experiments.outcome import Number, Outcome, Page, Table, deviations, mean_and_error
 
 MINUS = "\N{MINUS SIGN}"
@@ -92,10 +92,10 @@ def test_a_block_without_a_name_has_no_heading():
 
 def test_numbers_are_said_with_their_error_and_a_true_minus():
     number = Number(block="", row="", column="", ours=-0.12345, error=0.01, paper=0.5)
-    assert said(number, 3) == f"{MINUS}0.123 ± 0.010"
-    assert beside(number, 3) == ("0.500", f"{MINUS}0.623")
-    assert said(None, 3) == ""
-    assert beside(Number(block="", row="", column="", ours=0.1), 3) == ("", "")
+    assert format_number(number, 3) == f"{MINUS}0.123 ± 0.010"
+    assert format_printed(number, 3) == ("0.500", f"{MINUS}0.623")
+    assert format_number(None, 3) == ""
+    assert format_printed(Number(block="", row="", column="", ours=0.1), 3) == ("", "")
 
 
 def test_means_have_the_standard_error_of_independent_values(rng):

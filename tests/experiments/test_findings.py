@@ -5,13 +5,13 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from experiments.small import SCALE
 from silograph.experiments import claims_algorithm, claims_methods, claims_silos, findings
 from silograph.experiments.claims import Verdict
 from silograph.experiments.findings import oddities
 from silograph.experiments.printed import TABLE_1, TABLE_2, TABLE_3, TABLE_4, TABLE_5, WEIGHTS
 from silograph.experiments.scenarios import NESTED, SHARES, SIZES, UNEQUAL
 from silograph.experiments.session import Session
+from testing.small_experiments import SCALE
 
 SEVEN = ["IGL", "FedAvg", "FedProx", "MRMTL", "Ditto", "PPGL-L", "PPGL-C"]
 

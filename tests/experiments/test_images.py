@@ -5,18 +5,18 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import squareform
 
-from experiments.small import RECIPE, assert_same
 from silograph.experiments.images import (
     MEASURES,
     ImageTrial,
     agreement,
     communities,
-    drawn_objects,
+    draw_objects,
     network,
     run_image_trial,
     silos_of,
     views_of,
 )
+from testing.small_experiments import RECIPE, assert_same
 
 OBJECTS = (0, 5, 11, 19)
 
@@ -80,9 +80,9 @@ def test_agreement_is_the_one_counted_pair_by_pair(rng):
 
 
 def test_draws_are_of_four_different_objects_the_same_for_a_seed():
-    draws = [drawn_objects(seed) for seed in range(200)]
+    draws = [draw_objects(seed) for seed in range(200)]
     assert all(len(set(draw)) == 4 and list(draw) == sorted(draw) for draw in draws)
-    assert draws == [drawn_objects(seed) for seed in range(200)]
+    assert draws == [draw_objects(seed) for seed in range(200)]
     assert {number for draw in draws for number in draw} == set(range(20))
     assert len(set(draws)) > 190
 

@@ -10,14 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.jobs import Job, runs, square
-from experiments.small import GRIDS, KNOWN_REGIONS, RECIPE, SCALE, assert_same, write_abide, write_coil
 from silograph.experiments import lab as lab_module
 from silograph.experiments import table4, table5
 from silograph.experiments.lab import Lab
 from silograph.experiments.scenarios import NESTED, SIZES
 from silograph.experiments.session import Session
 from silograph.experiments.trials import Trial, run_trial
+from testing.lab_jobs import Job, runs, square
+from testing.small_experiments import GRIDS, KNOWN_REGIONS, RECIPE, SCALE, assert_same, write_abide, write_coil
 
 
 @pytest.fixture
@@ -144,16 +144,16 @@ def test_one_process_and_two_give_the_same_numbers_to_the_last_bit():
 
 FINGERPRINT = """
 import hashlib, sys
-from experiments.small import RECIPE
-from silograph.experiments.grids import learned_everywhere
+from silograph.experiments.grids import learn_grid
+from testing.small_experiments import RECIPE
 from silograph.experiments.recipe import CONTENDERS
 from silograph.experiments.scenarios import SIZES
 from silograph.experiments.trials import draw, silos_of
 
 silos = silos_of(draw(SIZES[0], 0))
 if sys.argv[1] == "other work first":
-    learned_everywhere(silos, CONTENDERS["exact"], RECIPE)
-learned = [one for name in ("igl", "ppgl") for one in learned_everywhere(silos, CONTENDERS[name], RECIPE)]
+    learn_grid(silos, CONTENDERS["exact"], RECIPE)
+learned = [one for name in ("igl", "ppgl") for one in learn_grid(silos, CONTENDERS[name], RECIPE)]
 print(hashlib.sha256(b"".join(one.graphs.tobytes() for one in learned)).hexdigest())
 """
 
@@ -194,15 +194,15 @@ def source(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("file", "counts"),
     [
-        ("solvers/newton.py", True),
-        ("methods/sweeps.py", True),
+        ("local/solvers/newton.py", True),
+        ("methods/common/sweeps.py", True),
         ("experiments/trials.py", True),
         ("experiments/recipe.py", True),
-        ("signals/table.py", True),  # reads ABIDE's .1D files
-        ("experiments/drawing.py", False),
+        ("data/readers/table.py", True),  # reads ABIDE's .1D files
+        ("report/drawing.py", False),
         ("experiments/table1.py", False),
         ("experiments/printed.py", False),
-        ("cli.py", False),
+        ("cli/app.py", False),
     ],
 )
 def test_a_change_of_what_learns_counts_and_a_change_of_what_shows_does_not(file, counts, source):
@@ -229,7 +229,7 @@ def test_other_images_in_the_same_folder_are_learned_anew(tmp_path, monkeypatch)
     session = Session(lab=Lab(kept=tmp_path / "cells"), scale=scale)
     monkeypatch.setenv("SILOGRAPH_DATA", str(tmp_path))
     write_coil(tmp_path / "coil20.npz")
-    before = table4.found_in(session).chosen["IGL"].scores
+    before = table4.learn_and_choose(session).chosen["IGL"].scores
     np.savez(tmp_path / "coil20.npz", X_f32=np.random.default_rng(0).random((20, 72, 1024)).astype(np.float32))
-    after = table4.found_in(session).chosen["IGL"].scores
+    after = table4.learn_and_choose(session).chosen["IGL"].scores
     assert not np.array_equal(before, after)

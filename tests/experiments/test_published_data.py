@@ -8,17 +8,17 @@ import pytest
 from matplotlib.collections import LineCollection
 from matplotlib.lines import Line2D
 
-from experiments.small import SCALE, promised
 from silograph.datasets import load_abide, load_coil20
 from silograph.datasets.regions import region_centres
 from silograph.experiments import figure_brain, figure_communities, table4, table5
 from silograph.experiments.catalogue import EXPERIMENTS
 from silograph.experiments.files import write_outcome
-from silograph.experiments.grids import learned
-from silograph.experiments.images import agreement, communities, drawn_objects, silos_of, views_of
+from silograph.experiments.grids import learn_point
+from silograph.experiments.images import agreement, communities, draw_objects, silos_of, views_of
 from silograph.experiments.lab import Lab
 from silograph.experiments.recipe import CONTENDERS
 from silograph.experiments.session import QUICK, Session
+from testing.small_experiments import SCALE, promised
 
 
 def test_objects_that_are_easy_to_tell_apart_are_all_found(session):
@@ -33,7 +33,7 @@ def test_objects_that_are_easy_to_tell_apart_are_all_found(session):
 
 
 def test_beta_is_the_one_that_is_best_for_learning_alone(session):
-    found = table4.found_in(session)
+    found = table4.learn_and_choose(session)
     betas = session.scale.image_grids.own_betas
     assert found.recipe.beta in betas
     assert len(found.beta_of_halves) == 2
@@ -41,9 +41,9 @@ def test_beta_is_the_one_that_is_best_for_learning_alone(session):
     for beta in betas:  # the same by the estimator, at each β
         of_draws = []
         for seed in range(session.scale.draws):
-            views = views_of(drawn_objects(seed), session.coil)
+            views = views_of(draw_objects(seed), session.coil)
             graphs = [
-                learned([silo], CONTENDERS["igl"], replace(session.recipe, beta=beta), {}).graphs[silo.name]
+                learn_point([silo], CONTENDERS["igl"], replace(session.recipe, beta=beta), {}).graphs[silo.name]
                 for silo in silos_of(views)
             ]
             of_draws.append(np.mean([agreement(communities(w, 0.01), views.labels)[0] for w in graphs]))

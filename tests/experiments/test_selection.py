@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from experiments.small import RECIPE
-from silograph.experiments.comparison import MAIN_ROWS, said, table_of
+from silograph.experiments.comparison import MAIN_ROWS, format_point, table_of
 from silograph.experiments.recipe import CONTENDERS, grid_of
 from silograph.experiments.scenarios import SIZES
 from silograph.experiments.selection import CONSENSUS, Row, best_point, choose, choose_from, held_out, scores_of
+from testing.small_experiments import RECIPE
 
 
 def test_the_best_point_has_the_best_mean_and_is_the_first_of_equals():
@@ -97,5 +97,5 @@ def test_the_notes_of_a_table_name_every_choice_and_those_at_the_edge_of_a_grid(
     for label, of_row in chosen.items():
         if of_row.point:
             assert of_row.at_edge == of_row.point  # grids of two values have nothing but edges
-            assert notes.count(f"{label} {said(of_row.point)}") >= 2
-    assert said({"nu": 2.5, "lam": 0.01}) == "ν=2.5 λ=0.01"
+            assert notes.count(f"{label} {format_point(of_row.point)}") >= 2
+    assert format_point({"nu": 2.5, "lam": 0.01}) == "ν=2.5 λ=0.01"

@@ -5,16 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from experiments.small import GRIDS, RECIPE, assert_same
 from silograph import ConsensusGraph
 from silograph.errors import SilographError
 from silograph.experiments import trials
-from silograph.experiments.convergence import LOCAL_STEPS, ROUNDS, Descent, follow
-from silograph.experiments.grids import learned, learned_everywhere, objective
+from silograph.experiments.convergence import LOCAL_STEPS, ROUNDS, Descent, follow_descent
+from silograph.experiments.grids import learn_grid, learn_point, objective
 from silograph.experiments.recipe import CONTENDERS, grid_of
 from silograph.experiments.scenarios import BASELINES, MAIN, NESTED, SHARES, SIZES, UNEQUAL
 from silograph.experiments.trials import MEASURES, Trial, draw, run_trial, silos_of
 from silograph.metrics import score
+from testing.small_experiments import GRIDS, RECIPE, assert_same
 
 SHORT = replace(RECIPE, rounds=8)
 # What a user would write for each method of the tables
@@ -120,14 +120,14 @@ def test_no_iteration_gets_below_the_optimum(unequal):
 def test_the_objective_is_the_one_that_the_study_certified():
     silos = silos_of(draw(SIZES[0], 0))
     contender = CONTENDERS["exact"]
-    for one, point in zip(learned_everywhere(silos, contender, RECIPE), grid_of(contender, RECIPE), strict=True):
-        study = learned(silos, contender, RECIPE, point)
+    for one, point in zip(learn_grid(silos, contender, RECIPE), grid_of(contender, RECIPE), strict=True):
+        study = learn_point(silos, contender, RECIPE, point)
         assert objective(silos, one, RECIPE, point) == pytest.approx(study.objective, rel=2e-6)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_descent_nears_the_optimum_and_tells_the_largest_rise_on_the_way():
-    arrays = follow(Descent(scenario=SIZES[-1], seed=0, nu=2.0, lam=0.05, recipe=SHORT))
+    arrays = follow_descent(Descent(scenario=SIZES[-1], seed=0, nu=2.0, lam=0.05, recipe=SHORT))
     assert arrays["local"].shape == arrays["consensus"].shape == (len(LOCAL_STEPS), len(ROUNDS))
     assert (arrays["local"][:, -1] < 0.1 * arrays["local"][:, 0]).all()
     signals = draw(SIZES[-1], 0).signals

@@ -9,37 +9,25 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from federation.conformance import ALGORITHM1, DITTO, EXACT, METHODS, assert_same_result, digests, learned_here
-from federation.consortium import NODES, SITES, Consortium, Loopback, write_table
 from silograph.data.readers import text
-from silograph.federation.coordinator.run_folder import RunFolder
-from silograph.federation.study_file import pairs_of
+from silograph.federation.coordinator.run import CoordinatorRun
+from testing.conformance import ALGORITHM1, DITTO, EXACT, assert_conforms, digests, every_method, learned_here
+from testing.consortium import NODES, SITES, Consortium, Loopback, write_table
 
 # How an engine brings a run to its end, and where the results are then
-ENGINES: dict[str, Callable[[Consortium, RunFolder], Path]] = {"loopback": Consortium.finished}
+ENGINES: dict[str, Callable[[Consortium, CoordinatorRun], Path]] = {"loopback": Consortium.finish}
 
 
 @pytest.fixture(params=ENGINES)
-def engine(request) -> Callable[[Consortium, RunFolder], Path]:
+def engine(request) -> Callable[[Consortium, CoordinatorRun], Path]:
     return ENGINES[request.param]
 
 
-def assert_conforms(consortium: Consortium, run: RunFolder, results: Path) -> None:
-    study, tables = run.study(), {site: consortium.table(site) for site in run.sites}
-    learned = learned_here(study, run.nodes, tables)
-    pairs = pairs_of(study, run.nodes)
-    assert_same_result(results, learned, run.nodes, run.sites, pairs=pairs, shared=study.share_graphs)
-
-
-def name_of(method: str) -> str:
-    return method.replace("method = ", "").replace('"', "").strip().replace("\n", ", ")
-
-
-@pytest.mark.parametrize("method", METHODS, ids=name_of)
+@every_method
 def test_every_method_gives_the_same_bits_as_in_one_process(tmp_path, engine, method):
     consortium = Consortium(tmp_path)
     run = consortium.run(method)
-    assert_conforms(consortium, run, engine(consortium, run))
+    assert_conforms(run, consortium.tables, engine(consortium, run))
 
 
 @pytest.mark.parametrize(
@@ -51,7 +39,7 @@ def test_every_method_gives_the_same_bits_as_in_one_process(tmp_path, engine, me
     ],
 )
 @pytest.mark.parametrize(
-    "told",
+    "extra",
     [
         {"report": "false"},
         {"share_graphs": "false"},
@@ -66,11 +54,11 @@ def test_every_method_gives_the_same_bits_as_in_one_process(tmp_path, engine, me
     ],
     ids=" ".join,
 )
-def test_what_a_study_says_beside_its_method_changes_no_bit_either(tmp_path, engine, method, told):
+def test_what_a_study_says_beside_its_method_changes_no_bit_either(tmp_path, engine, method, extra):
     consortium = Consortium(tmp_path)
-    learn = "".join(f"\n{key} = {told[key]}" for key in told if key == "report")
-    run = consortium.run(method + learn, **{key: value for key, value in told.items() if key != "report"})
-    assert_conforms(consortium, run, engine(consortium, run))
+    learn = "".join(f"\n{key} = {extra[key]}" for key in extra if key == "report")
+    run = consortium.run(method + learn, **{key: value for key, value in extra.items() if key != "report"})
+    assert_conforms(run, consortium.tables, engine(consortium, run))
 
 
 def test_a_site_that_tells_nothing_of_itself_changes_nothing_for_the_others(tmp_path, engine):
@@ -92,7 +80,7 @@ def test_a_site_may_have_its_columns_in_any_order(tmp_path, engine, rng, standar
     runs = [one.run(EXACT, standardize=standardize) for one in (straight, shuffled)]
     results = [engine(one, run) for one, run in zip((straight, shuffled), runs, strict=True)]
     assert digests(results[0]) == digests(results[1])
-    assert_conforms(shuffled, runs[1], results[1])
+    assert_conforms(runs[1], shuffled.tables, results[1])
 
 
 def test_a_table_may_hold_more_than_the_nodes(tmp_path):
@@ -103,27 +91,27 @@ def test_a_table_may_hold_more_than_the_nodes(tmp_path):
         frame.insert(0, "subject", [f"s{k}" for k in range(len(frame))])
         frame.insert(4, "age", np.arange(len(frame)) % 7)
         frame.to_csv(rich.table(site), index=False, float_format=lambda value: repr(float(value)))
-    assert digests(plain.finished(plain.run(EXACT))) == digests(rich.finished(rich.run(EXACT)))
+    assert digests(plain.finish(plain.run(EXACT))) == digests(rich.finish(rich.run(EXACT)))
 
 
 def test_two_runs_of_a_study_end_in_the_same_bits(tmp_path):
     consortium = Consortium(tmp_path)
-    assert digests(consortium.finished(consortium.run(EXACT))) == digests(consortium.finished(consortium.run(EXACT)))
+    assert digests(consortium.finish(consortium.run(EXACT))) == digests(consortium.finish(consortium.run(EXACT)))
 
 
 def test_a_finished_run_that_is_conducted_again_ends_the_same(tmp_path):
     consortium = Consortium(tmp_path)
     run = consortium.run(EXACT)
-    first = digests(consortium.finished(run))
-    transport = Loopback(consortium.desks())
-    assert digests(consortium.finished(run, transport)) == first
+    first = digests(consortium.finish(run))
+    transport = Loopback(consortium.services())
+    assert digests(consortium.finish(run, transport)) == first
     assert len(transport.asked) == 2 * len(SITES)  # hello and finish: no round is asked again
 
 
 def test_each_site_finds_the_same_graphs_at_home(tmp_path):
     consortium = Consortium(tmp_path)
     run = consortium.run(EXACT, share_graphs="false")
-    results = consortium.finished(run)
+    results = consortium.finish(run)
     learned = learned_here(run.study(), NODES, {site: consortium.table(site) for site in SITES})
     for site in SITES:
         home = consortium.folder / site / "results" / run.run_id

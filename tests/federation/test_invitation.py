@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from silograph.errors import ProtocolError
-from silograph.federation.invitation import MAX_BYTES, Invitation, read_invitation, write_invitation
+from silograph.federation.invitation import LARGEST_INVITATION, Invitation, read_invitation, write_invitation
 
 INVITATION = Invitation(
     name="brains", server="coord.example.org", port=8002, sites=("north", "south"), fingerprint="ab" * 32
@@ -37,22 +37,24 @@ def test_people_compare_the_fingerprint_in_pairs() -> None:
         ({"format": "recipe"}, "not a silograph invitation"),
         ({"version": 2}, "version 2"),
         ({"name": "../brains"}, "the federation's name"),
-        ({"name": ...}, "'name'"),
-        ({"sites": ["north", "../../etc"]}, "a site's name"),
-        ({"sites": ["north", "North"]}, "named twice"),
+        ({"name": ...}, "name: is missing"),
+        ({"sites": ["north", "../../etc"]}, "site name: expected"),
+        ({"sites": ["north", "North"]}, "each name once"),
         ({"sites": ["north", "Server"]}, "cannot be called 'server'"),
-        ({"sites": "north"}, "'sites'"),
+        ({"sites": ["north", "North_2"]}, "site name: expected"),
+        ({"sites": ["north", "coord"], "server": "coord"}, "cannot have the server's name"),
+        ({"sites": "north"}, "sites: expected a list"),
         ({"sites": []}, "sites"),
         ({"port": 0}, "port"),
-        ({"port": "8002"}, "'port'"),
-        ({"port": True}, "'port'"),
+        ({"port": "8002"}, "port: expected a whole number"),
+        ({"port": True}, "port: expected a whole number"),
         ({"server": "coord.example.org:8002"}, "host name"),
         ({"server": "127.0.0.1"}, "IP address"),
         ({"fingerprint": "ab"}, "64 hexadecimal"),
-        ({"nodes": ["a", "a"]}, "named twice"),
-        ({"nodes": ["a", "b\n"]}, "printable"),
-        ({"nodes": ["a", 3]}, "texts only"),
-        ({"command": "rm"}, "unknown entry 'command'"),
+        ({"nodes": ["a", "a"]}, "each name once"),
+        ({"nodes": ["a", "b\n"]}, "without tabs, line breaks"),
+        ({"nodes": ["a", 3]}, "entry 2: expected text, got 3"),
+        ({"command": "rm"}, "'command': no such key"),
     ],
 )
 def test_a_foreign_or_altered_invitation_is_refused(tmp_path: Path, changes: dict[str, object], reason: str) -> None:
@@ -72,7 +74,7 @@ def test_what_is_no_json_object_is_refused(tmp_path: Path, content: bytes) -> No
 
 def test_a_huge_file_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "brains.invite"
-    path.write_bytes(b" " * (MAX_BYTES + 1))
+    path.write_bytes(b" " * (LARGEST_INVITATION + 1))
     with pytest.raises(ProtocolError, match="larger than"):
         read_invitation(path)
 

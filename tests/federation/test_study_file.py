@@ -9,19 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from silograph.errors import PairsError, ParameterError
+from silograph.federation.names import check_site_name
 from silograph.federation.study_file import (
-    MOST_BYTES,
+    LARGEST_STUDY,
     Policy,
-    check_site_name,
     pairs_of,
     parse_study,
     read_study,
     template,
 )
-from silograph.methods.settings import StudySettings
+from silograph.methods.common.settings import StudySettings
 
 HEAD = 'name = "brain"\nnodes = ["a", "b", "c"]\n'
-SITE_NAMES = st.from_regex(r"[a-z0-9][a-z0-9-]{0,39}", fullmatch=True)
+SITE_NAMES = st.from_regex(r"[a-z0-9][a-z0-9-]{0,39}", fullmatch=True).filter(lambda name: name != "server")
 
 
 def parsed(text: str):
@@ -109,6 +109,7 @@ def test_the_hash_is_that_of_sha256sum(tmp_path):
         (HEAD + 'sites = "oslo"', "study.toml, sites: expected a list of names"),
         (HEAD + "sites = []", "study.toml, sites: expected names, 1 at least, got 0"),
         (HEAD + 'sites = ["Oslo"]', "study.toml, sites: site name: expected"),
+        (HEAD + 'sites = ["server"]', "study.toml, sites: A site cannot be called 'server'"),
         (HEAD + 'sites = ["oslo", "oslo"]', "study.toml, sites, entry 2: expected each name once, got 'oslo' again"),
         ('name = "x"\nnodes = ["a", "a"]', "study.toml, nodes, entry 2: expected each name once, got 'a' again"),
         ('name = "x"\nnodes = ["a"]', "study.toml, nodes: expected names, 2 at least, got 1"),
@@ -135,7 +136,7 @@ def test_bytes_that_are_no_text_and_too_many_of_them_are_refused():
     with pytest.raises(ParameterError, match=r"study.toml, line 2: expected UTF-8"):
         parse_study(b"#\n\xff", source="study.toml")
     with pytest.raises(ParameterError, match="at most 1 MB"):
-        parse_study(b"#" * (MOST_BYTES + 1), source="study.toml")
+        parse_study(b"#" * (LARGEST_STUDY + 1), source="study.toml")
 
 
 @pytest.mark.parametrize("part", ["a", '""', r'"\""', "''", '"#"'])
@@ -258,7 +259,7 @@ def test_a_list_of_nodes_that_cannot_be_used_is_named(tmp_path, file, text, mess
 
 
 def test_missing_and_unreadable_files_are_named(tmp_path):
-    with pytest.raises(ParameterError, match=r"study.toml: the study cannot be read \(No such file"):
+    with pytest.raises(ParameterError, match=r"study.toml: cannot be read \(No such file"):
         read_study(tmp_path / "study.toml")
     path = written(tmp_path, "")
     (tmp_path / "nodes.txt").write_bytes(b"a\nb\xff\n")

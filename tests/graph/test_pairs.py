@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import squareform
 
 from silograph.errors import PairsError
-from silograph.graph.pairs import Pairs, chosen_pairs, condensed_index
+from silograph.graph.allowed import choose_pairs
+from silograph.graph.pairs import Pairs, condensed_index
 
 
 def some_pairs(n_nodes: int, seed: int, listed: bool) -> tuple[Pairs, np.random.Generator]:
@@ -55,7 +56,7 @@ def test_a_list_of_pairs_is_sorted_and_counts_doubles_and_directions_once():
 
 def test_forbidding_is_the_complement_of_allowing():
     allowed = Pairs.listed(4, [(0, 1), (2, 3), (1, 2), (0, 3)])
-    assert chosen_pairs(["a", "b", "c", "d"], forbidden=[("a", "c"), ("d", "b")]).same(allowed)
+    assert choose_pairs(["a", "b", "c", "d"], forbidden=[("a", "c"), ("d", "b")]).same(allowed)
 
 
 @pytest.mark.parametrize(
@@ -71,9 +72,9 @@ def test_forbidding_is_the_complement_of_allowing():
 )
 def test_wrong_pairs_are_named(pairs, message):
     with pytest.raises(PairsError, match=message):
-        chosen_pairs(["a", "b", "c"], allowed=pairs)
+        choose_pairs(["a", "b", "c"], allowed=pairs)
 
 
 def test_allowing_and_forbidding_at_once_is_an_error():
     with pytest.raises(PairsError, match="contradict"):
-        chosen_pairs(["a", "b"], allowed=[(0, 1)], forbidden=[(0, 1)])
+        choose_pairs(["a", "b"], allowed=[(0, 1)], forbidden=[(0, 1)])

@@ -3,12 +3,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from problems import costs
 from silograph.data.moments import Moments
 from silograph.errors import ParameterError
 from silograph.graph.pairs import Pairs
 from silograph.local.degree import default_degree, first_theta
 from silograph.local.learn import Settings, learn
+from testing.problems import costs
 
 
 @pytest.mark.parametrize("kind", ["smooth", "independent"])

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from problems import costs
 from silograph.errors import ParameterError
 from silograph.graph.pairs import Pairs
 from silograph.local.learn import Settings, graph_of, learn
+from testing.problems import costs
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from problems import problem, random_problem
 from silograph.errors import PairsError, ParameterError
 from silograph.graph.pairs import Pairs
 from silograph.local.problem import LocalProblem
+from testing.problems import problem, random_problem
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from problems import random_problem
-from silograph.local.prox import _pulled_slowly, prox_step
+from silograph.local.prox import _search_slowly, prox_step
 from silograph.local.solvers.newton import default_start
 from silograph.methods.common.bounds import dual_parts, within
 from silograph.methods.common.mixing import coefficients
+from testing.problems import random_problem
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -46,7 +46,7 @@ def test_no_graph_nearby_is_better_and_the_force_is_what_it_must_be(n, seed, lis
 def test_the_search_for_hard_problems_finds_the_same_graph(n, seed, listed, log_rho):
     problem, anchor, metric, rho, _ = step(n, seed, listed, log_rho, False)
     quick = prox_step(problem, anchor, metric=metric, rho=rho, strength=1.0, start=None)
-    slow = _pulled_slowly(problem, anchor, metric, rho, 1.0, 0.5, default_start(problem), fused=False)
+    slow = _search_slowly(problem, anchor, metric, rho, 1.0, 0.5, default_start(problem), fused=False)
     np.testing.assert_allclose(slow.w, quick.w, rtol=1e-5, atol=1e-6 * max(1.0, quick.w.max()))
     assert np.isinf(slow.strength) == np.isinf(quick.strength)
 

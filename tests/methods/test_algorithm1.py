@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-import transcription
-from silo_problems import pair_costs, silo_costs, silo_signals
 from silograph import ConsensusGraph
 from silograph.engine.study import learn_silos, not_converged
 from silograph.graph.pairs import Pairs
-from silograph.methods.settings import StudySettings
+from silograph.methods.common.settings import StudySettings
 from silograph.protocol.silo import Silo
 from silograph.theory import lipschitz_constant
+from testing import transcription
+from testing.silo_problems import pair_costs, silo_costs, silo_signals
 
 PAPER = {"alpha": 1.0, "beta": 0.7, "nu": 5.0, "lam": 0.1, "zeta": 0.5}
 

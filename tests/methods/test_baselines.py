@@ -4,16 +4,16 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from judge import minimum
-from silo_problems import silo_costs
 from silograph.engine.study import learn_silos
 from silograph.errors import ParameterError
 from silograph.graph.pairs import Pairs
 from silograph.local.problem import LocalProblem
 from silograph.local.solvers.polish import solve_to_rounding
-from silograph.methods.settings import StudySettings
+from silograph.methods.common.settings import StudySettings
 from silograph.protocol.silo import Silo
-from transcription import degree_matrix
+from testing.judge import minimum
+from testing.silo_problems import silo_costs
+from testing.transcription import degree_matrix
 
 MODEL = {"alpha": 1.0, "beta": 0.7}
 
@@ -29,7 +29,7 @@ def studied(costs, method, **settings):
     return learn_silos(silos, StudySettings(method=method, **MODEL, **settings))
 
 
-def gradient_steps(cost, w, before, anchor, pull, *, n_steps=5, step=0.005, momentum=0.9, zeta=0.5):
+def take_gradient_steps(cost, w, before, anchor, pull, *, n_steps=5, step=0.005, momentum=0.9, zeta=0.5):
     """K steps of (2-0) to (2-2), in plain NumPy."""
     incidence = degree_matrix(cost.size)
     for _ in range(n_steps):
@@ -54,7 +54,7 @@ def test_its_gradient_steps_are_the_paper_s(rng):
     study = studied(costs, "independent", solver="gradient", step=0.005)
     for cost, w in zip(costs, study.graphs.values(), strict=True):
         first = np.full(cost.size, 0.1)
-        expected, _ = gradient_steps(cost, first, first, first, 0.0, n_steps=250)
+        expected, _ = take_gradient_steps(cost, first, first, first, 0.0, n_steps=250)
         np.testing.assert_allclose(w, expected, atol=1e-12)
 
 
@@ -76,7 +76,7 @@ def test_averaging_rounds_are_those_of_the_papers(rng, method):
     strength = 0.5 * 4 * MODEL["beta"] if pulled else 0.0
     mean = np.full(costs[0].size, 0.1)
     for _ in range(30):
-        mean = np.mean([gradient_steps(cost, mean, mean, mean, strength)[0] for cost in costs], axis=0)
+        mean = np.mean([take_gradient_steps(cost, mean, mean, mean, strength)[0] for cost in costs], axis=0)
     np.testing.assert_allclose(study.consensus, mean, atol=1e-12)
     for w in study.graphs.values():
         np.testing.assert_array_equal(w, study.consensus)
@@ -90,8 +90,8 @@ def test_personal_rounds_are_those_of_the_papers(rng, method):
     mean = np.full(costs[0].size, 0.1)
     own = [(mean, mean) for _ in costs]
     for _ in range(30):
-        own = [gradient_steps(cost, *state, mean, strength) for cost, state in zip(costs, own, strict=True)]
-        told = own if method == "mrmtl" else [gradient_steps(cost, mean, mean, mean, 0.0) for cost in costs]
+        own = [take_gradient_steps(cost, *state, mean, strength) for cost, state in zip(costs, own, strict=True)]
+        told = own if method == "mrmtl" else [take_gradient_steps(cost, mean, mean, mean, 0.0) for cost in costs]
         mean = np.mean([w for w, _ in told], axis=0)
     np.testing.assert_allclose(study.consensus, mean, atol=1e-12)
     for w, (expected, _) in zip(study.graphs.values(), own, strict=True):

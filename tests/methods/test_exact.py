@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from silo_problems import instances, pair_costs, silo_costs
 from silograph.engine.study import learn_silos
 from silograph.graph.pairs import Pairs
 from silograph.local.problem import LocalProblem
 from silograph.local.solvers.polish import solve_to_rounding
-from silograph.methods.settings import StudySettings
+from silograph.methods.common.settings import StudySettings
 from silograph.protocol.silo import Silo
+from testing.silo_problems import instances, pair_costs, silo_costs
 
 ROUNDS = 40
 
@@ -41,7 +41,7 @@ def objective(study, costs) -> float:
 def cvxpy_joint_optimum(costs, *, alpha, beta, rho, lam) -> float:
     import cvxpy as cp
 
-    from judge import minimum
+    from testing.judge import minimum
 
     n_pairs = costs[0].size
     n_nodes = round((1 + np.sqrt(1 + 8 * n_pairs)) / 2)

@@ -1,33 +1,26 @@
 """What crosses between silos and coordinator, method by method."""
 
 import gc
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
-from problems import costs
+from silograph._util.trees import to_tree
 from silograph.engine import study
 from silograph.engine.inprocess import InProcess
-from silograph.engine.loop import run
+from silograph.engine.loop import run_loop
 from silograph.engine.study import learn_silos
 from silograph.errors import ProtocolError, SilosError
 from silograph.graph.pairs import Pairs
+from silograph.methods.common.settings import StudySettings
 from silograph.methods.independent import Independent
-from silograph.methods.settings import StudySettings
+from silograph.protocol.codec import decode_task, decode_update, encode_task, encode_update
 from silograph.protocol.exchange import answer_task
-from silograph.protocol.messages import (
-    Header,
-    Task,
-    Total,
-    add_up,
-    decode_task,
-    decode_update,
-    encode_task,
-    encode_update,
-)
+from silograph.protocol.messages import Header, Task, Total
 from silograph.protocol.method import Answer
-from silograph.protocol.silo import Silo
+from silograph.protocol.silo import Silo, SiloState
+from testing.problems import costs
 
 N_NODES, NAMES = 6, ("north", "south", "west")
 SETTINGS = {
@@ -98,11 +91,11 @@ def learn() -> Task:
 )
 def test_a_silo_refuses_a_task_that_is_not_the_methods_and_stays_as_it_was(asked, said):
     silo = some_silos()[0]
-    answer_task(independent(), silo, learn(), report=True)
-    before = dict(silo.memory)
+    _, state = answer_task(independent(), silo, SiloState(), learn(), report=True)
+    before = to_tree(state)
     with pytest.raises(ProtocolError, match=said):
-        answer_task(independent(), silo, asked, report=True)
-    assert silo.memory == before
+        answer_task(independent(), silo, state, asked, report=True)
+    assert to_tree(state) == before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,9 +104,9 @@ class Talkative(Independent):
 
     said: dict
 
-    def local(self, silo: Silo, task: Task) -> Answer:
-        answer = Independent.local(self, silo, task)
-        return Answer(parts={**answer.parts, **self.said}, reported=answer.reported)
+    def local(self, silo: Silo, state: SiloState, task: Task) -> Answer:
+        answer = Independent.local(self, silo, state, task)
+        return replace(answer, parts={**answer.parts, **self.said})
 
 
 @pytest.mark.parametrize(
@@ -128,7 +121,7 @@ class Talkative(Independent):
 )
 def test_what_was_not_declared_does_not_leave_the_silo(said, refusal):
     with pytest.raises(ProtocolError, match=rf"north, round 1 \(independent, learn\).*{refusal}"):
-        answer_task(Talkative(alpha=1.0, beta=0.5, said=said), some_silos()[0], learn(), report=True)
+        answer_task(Talkative(alpha=1.0, beta=0.5, said=said), some_silos()[0], SiloState(), learn(), report=True)
 
 
 # --- numbers that belong to one silo ----------------------------------------------------------------------------------
@@ -137,8 +130,9 @@ def test_what_was_not_declared_does_not_leave_the_silo(said, refusal):
 def test_a_silos_own_numbers_go_along_only_if_the_run_allows_it():
     for report, told in ((True, {"samples", "edges", "distance", "contribution"}), (False, set())):
         silo = some_silos()[0]
-        answer_task(independent(), silo, learn(), report=report)
-        assert set(answer_task(independent(), silo, task(u=np.zeros(15)), report=report).reported) == told
+        _, state = answer_task(independent(), silo, SiloState(), learn(), report=report)
+        update, _ = answer_task(independent(), silo, state, task(u=np.zeros(15)), report=report)
+        assert set(update.reported) == told
 
 
 @every_method
@@ -162,8 +156,8 @@ class Watched:
     def __getattr__(self, name: str):
         return getattr(self._method, name)
 
-    def local(self, silo, task):
-        answer = self._method.local(silo, task)
+    def local(self, silo, state, task):
+        answer = self._method.local(silo, state, task)
         self._answers.append(answer)
         return answer
 
@@ -179,7 +173,7 @@ def watch(monkeypatch):
     def watched(options):
         answers, merged = [], []
         monkeypatch.setattr(
-            study, "run", lambda method, engine, **rest: run(Watched(method, answers, merged), engine, **rest)
+            study, "run_loop", lambda method, engine, **rest: run_loop(Watched(method, answers, merged), engine, **rest)
         )
         silos = some_silos()
         learn_silos(silos, StudySettings(**options))
@@ -249,9 +243,9 @@ def test_the_task_reaches_all_silos_unaltered(options, monkeypatch):
 class OverTheWire(InProcess):
     """Silos that are reached by bytes."""
 
-    def exchange(self, method, task):
-        answers = [answer_task(method, silo, decode_task(encode_task(task)), report=True) for silo in self.silos]
-        return add_up([decode_update(encode_update(answer)) for answer in answers])
+    def _ask(self, method, silo, task):
+        update, state = super()._ask(method, silo, decode_task(encode_task(task)))
+        return decode_update(encode_update(update)), state
 
 
 def assert_same(one, other):

@@ -5,11 +5,11 @@ import re
 
 import pytest
 
-from report.browser import Look, launched
-from report.made_runs import study_run, table_run
 from silograph.graph.files import read_graph
 from silograph.report import write_report
 from silograph.runs.reader import read_run
+from testing.browser import Look, launched
+from testing.made_runs import study_run, table_run
 
 EVIL = "<script>alert(1)</script>"
 AWKWARD = [EVIL, 'say "hi", twice', "&amp;", "<b>bold</b>", "$x$", "müßig 脳"]

@@ -10,7 +10,8 @@ import pytest
 
 from silograph.experiments.figure_brain import strongest
 from silograph.experiments.figure_sizes import standard_error
-from silograph.report.drawing import BLUE, GREY, LOOKS, RED, draw_bars, draw_graph, panels, save, styled
+from silograph.report.drawing import GREY, LOOKS, draw_bars, draw_graph, panels, save, styled
+from silograph.report.palette import BLUE, RED
 
 
 def some_figure():

@@ -4,9 +4,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from report.made_runs import study_run, table_run
 from silograph.errors import ParameterError
 from silograph.report import write_figures
+from testing.made_runs import study_run, table_run
 
 pytest.importorskip("matplotlib")
 

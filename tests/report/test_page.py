@@ -1,20 +1,22 @@
 """The page: one file, its data safe whatever nodes are called, its words true."""
 
+import html
 import json
 import re
 import time
 
 import pytest
 
-from report.made_runs import federated, study_run, table_run
 from silograph.cli.report import formats_of, write_page
 from silograph.errors import OutputError, ParameterError
 from silograph.report import write_report
 from silograph.report.layout import layout_of
 from silograph.report.measures import overlaps
 from silograph.report.page import LIBRARIES, OURS, as_json, asset
+from silograph.report.palette import BLUE, RED
 from silograph.report.reading import percent, reading, scientific
 from silograph.runs.reader import read_run
+from testing.made_runs import federated, study_run, table_run
 
 EVIL = ["<script>alert(1)</script>", "</script><img src=x onerror=alert(1)>", "<!--", '"&quot;,', "a\u2028b", "='1+1"]
 
@@ -163,6 +165,28 @@ def test_coordinates_place_the_nodes_and_a_third_makes_a_brain(tmp_path, monkeyp
     data = data_of(write_report(folder, coordinates=places))
     assert data["layout"]["space"] is None
     assert data["layout"]["places"][11] == [0.75, 1.0]
+
+
+def test_a_page_with_a_brain_has_the_notice_of_its_outlines_and_no_other_page_has(tmp_path, monkeypatch):
+    monkeypatch.setattr("silograph.report.page.write_spatial", lambda graph, space, out: None)
+    folder, places = study_run(tmp_path / "run"), tmp_path / "places.csv"
+    notice = html.escape(asset("vendor/nilearn.LICENSE"))
+    for axes, has_brain in (("x,y,z", True), ("x,y", False)):
+        rows = "".join(f"node{k}{f',{k}' * len(axes.split(','))}\n" for k in range(12))
+        places.write_text(f"name,{axes}\n{rows}")
+        text = write_report(folder, coordinates=places).read_text(encoding="utf-8")
+        assert (notice in text, "{{notice}}" in text) == (has_brain, False)
+        assert ("The nilearn developers" in text) == has_brain
+
+
+def test_the_page_has_the_colours_of_the_figures(tmp_path):
+    text = write_report(study_run(tmp_path / "run")).read_text(encoding="utf-8")
+    assert f"--red: {RED}; --blue: {BLUE};" in text
+
+
+def test_a_name_that_looks_like_a_mark_of_the_page_stays_text(tmp_path):
+    names = ["{{scripts}}", "{{notice}}", "{{style}}", *(f"node{k}" for k in range(3, 12))]
+    assert data_of(write_report(study_run(tmp_path / "run", names=names)))["nodes"] == names
 
 
 def test_the_command_says_where_things_are(tmp_path):

@@ -2,17 +2,17 @@
 
 import pytest
 
-from federation.consortium import SITES, Consortium
 from silograph import CheckpointError, GraphError, learn_files, read_run
 from silograph.report import write_report
 from silograph.runs.layout import RunLayout
 from silograph.runs.writer import adopt_results, begin_run
+from testing.consortium import SITES, Consortium
 
 
 def test_a_federations_run_is_read_as_any_other(tmp_path):
     consortium = Consortium(tmp_path)
     coordinated = consortium.run()
-    results = consortium.finished(coordinated)
+    results = consortium.finish(coordinated)
     out = tmp_path / "run"
     begin_run(out, {"format": 1, "federation": str(tmp_path), "run": coordinated.name})
     for unfinished in (read_run, lambda folder: learn_files(resume=folder)):
@@ -33,7 +33,7 @@ def test_a_federations_run_is_read_as_any_other(tmp_path):
 
 def test_a_site_that_keeps_its_graph_is_known_by_what_it_reports(tmp_path):
     consortium = Consortium(tmp_path, share_graph=False)
-    run = read_run(consortium.finished(consortium.run()))
+    run = read_run(consortium.finish(consortium.run()))
     assert run.graphs == {}
     assert [silo.graph_shared for silo in run.silos] == [False] * 3
     assert all(silo.edges > 0 and silo.mean_degree == 2 * silo.edges / 8 for silo in run.silos)

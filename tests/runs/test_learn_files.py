@@ -9,9 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 import silograph
-from silo_problems import silo_signals
 from silograph import ConsensusGraph, SmoothGraph, learn_files, read_run
 from silograph.cli.app import app
+from testing.silo_problems import silo_signals
 
 NAMES = ("oslo", "lima", "kyoto")
 FILES = [f"{name}.csv" for name in NAMES]

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from report.made_runs import federated, study_run, table_run
 from silograph.errors import GraphError
 from silograph.graph.files import read_graph
 from silograph.report.measures import shares
 from silograph.runs.reader import read_run
+from testing.made_runs import federated, study_run, table_run
 
 
 def test_a_run_over_silos_is_read_whole(tmp_path):

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from report.made_runs import federated, study_run, table_run
 from silograph.errors import GraphError
 from silograph.runs.record import RunRecord, read_record
+from testing.made_runs import federated, study_run, table_run
 
 
 def data_of(folder):

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from silo_problems import silo_signals
 from silograph import learn_files
 from silograph.runs.request import make_request
 from silograph.runs.writer import begin_run
+from testing.silo_problems import silo_signals
 
 OPTIONS = ["--degree", "4", "--coupling", "0.9", "--tol", "1e-9", "--quiet"]
 

@@ -13,11 +13,13 @@ penalty is the best of a few, over-relaxation is on, and all silos are steps of 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from benchmarks.joint.objective import Answer, JointProblem
-from benchmarks.joint.solvers.base import Iterative
+from benchmarks.joint.objective import JointProblem
 from benchmarks.joint.solvers.square import adjoint, answer_of, pair_norms, to_square
+from benchmarks.solver import Answer, Iterative
 from silograph._util.types import Matrix
 
 PENALTIES = (0.1, 0.3, 1.0, 3.0, 10.0)  # times 4β
@@ -85,9 +87,9 @@ class Run:
         sizes = np.maximum(pair_norms(apart), np.finfo(float).tiny)
         return np.maximum(1 - self._problem.rho / (self._tau * sizes), 0.0)[:, None, None]
 
-    def answer(self) -> Answer:
+    def answers(self) -> Iterator[Answer]:
         """The feasible copies."""
-        return answer_of(self._P, self._V)
+        yield answer_of(self._P, self._V)
 
 
 SOLVERS = {name: Iterative(start=Run, steps=PENALTIES) for name in ("admm", "admm-squares")}

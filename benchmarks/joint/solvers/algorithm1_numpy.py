@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from benchmarks.joint.objective import Answer, JointProblem
-from benchmarks.joint.solvers.base import Iterative
+from benchmarks.joint.objective import JointProblem
 from benchmarks.joint.solvers.square import adjoint, answer_of, pair_norms, square_costs
+from benchmarks.solver import Answer, Iterative
 
 STEPS = (0.02, 0.005, 0.002, 0.001, 0.0005, 0.0002, 0.0001, 0.00005)  # times 1/α, as the paper's 0.005 is for α = 1
 MOMENTUM, LOCAL_STEPS, FIRST_WEIGHT, EPSILON = 0.9, 5, 0.1, 1e-8
@@ -47,9 +49,9 @@ class Run:
         self._u = np.maximum(mean - problem.lam / (total * problem.rho), 0.0)
         self._gamma = 1 / (pair_norms(w - self._u) + EPSILON)
 
-    def answer(self) -> Answer:
+    def answers(self) -> Iterator[Answer]:
         """The graphs after the last round."""
-        return answer_of(self._w, self._u)
+        yield answer_of(self._w, self._u)
 
 
 SOLVERS = {"algorithm1-numpy": Iterative(start=Run, steps=STEPS)}

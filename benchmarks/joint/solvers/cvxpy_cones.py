@@ -6,6 +6,7 @@ above the target error and are tightened until the answer, with its tiny negativ
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -13,8 +14,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from benchmarks.joint.objective import Answer, JointProblem
-from benchmarks.joint.solvers.base import WholeCall
+from benchmarks.joint.objective import JointProblem
+from benchmarks.solver import Answer, WholeCall
 
 Options = Callable[[float, float], dict[str, Any]]  # tolerance, time limit
 
@@ -67,11 +68,11 @@ SOLVERS = {
     "clarabel": WholeCall(
         call=partial(call, name="CLARABEL", options=_clarabel),
         settings=lambda target: (10 * target, target, target / 10, target / 100),
-        each=True,
+        until=math.inf,  # the limit is for each call
     ),
     "scs": WholeCall(
         call=partial(call, name="SCS", options=_scs),
         settings=lambda target: (100 * target, 10 * target, target, target / 10, target / 100),
-        each=True,
+        until=math.inf,  # the limit is for each call
     ),
 }

@@ -8,7 +8,7 @@ from io import StringIO
 import numpy as np
 
 from benchmarks.joint.objective import JointProblem
-from benchmarks.joint.solvers.base import OtherModel
+from benchmarks.solver import OtherModel
 
 
 def call(problem: JointProblem, penalty: float) -> float:

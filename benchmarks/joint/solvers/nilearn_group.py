@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 
 from benchmarks.joint.objective import JointProblem
-from benchmarks.joint.solvers.base import OtherModel
+from benchmarks.solver import OtherModel
 
 
 def call(problem: JointProblem, penalty: float) -> float:

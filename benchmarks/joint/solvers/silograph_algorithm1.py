@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.joint.objective import Answer, JointProblem
+from benchmarks.joint.objective import JointProblem
 from benchmarks.joint.solvers.algorithm1_numpy import STEPS
-from benchmarks.joint.solvers.base import Setting, WholeCall
+from benchmarks.solver import Answer, Setting, WholeCall
 from silograph.engine.study import learn_silos
 from silograph.errors import ProtocolError
-from silograph.methods.settings import StudySettings
+from silograph.methods.common.settings import StudySettings
 from silograph.protocol.silo import Silo
 
 ROUNDS = tuple(25 * 2**k for k in range(10))
@@ -42,6 +42,8 @@ def call(problem: JointProblem, setting: Setting, limit: float) -> Answer:
 
 SOLVERS = {
     "algorithm1": WholeCall(
-        call=call, settings=lambda target: [(step, float(rounds)) for rounds in ROUNDS for step in STEPS]
+        call=call,
+        settings=lambda target: [(step, float(rounds)) for rounds in ROUNDS for step in STEPS],
+        until=1.0,
     )
 }

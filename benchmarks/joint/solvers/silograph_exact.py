@@ -6,10 +6,10 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks.joint.objective import Answer, JointProblem
-from benchmarks.joint.solvers.base import WholeCall
+from benchmarks.joint.objective import JointProblem
+from benchmarks.solver import Answer, WholeCall
 from silograph.engine.study import learn_silos
-from silograph.methods.settings import StudySettings
+from silograph.methods.common.settings import StudySettings
 from silograph.protocol.silo import Silo
 
 
@@ -25,6 +25,6 @@ def call(problem: JointProblem, tol: float, limit: float, *, workers: int | None
 
 
 SOLVERS = {
-    "silograph": WholeCall(call=partial(call, workers=None), settings=lambda target: (target,)),
-    "silograph, 1 worker": WholeCall(call=partial(call, workers=1), settings=lambda target: (target,)),
+    "silograph": WholeCall(call=partial(call, workers=None), settings=lambda target: (target,), until=1.0),
+    "silograph, 1 worker": WholeCall(call=partial(call, workers=1), settings=lambda target: (target,), until=1.0),
 }

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.joint.objective import Answer, JointProblem
+from benchmarks.joint.objective import JointProblem
+from benchmarks.solver import Answer
 from silograph._util.types import Matrix, Vector
 
 DIAGONAL_COST = 1e9  # times the largest: no step leaves the diagonal with a weight

@@ -1,4 +1,4 @@
-"""Checks of parameters that several rooms take, in one set of words."""
+"""Checks of parameters that several packages take."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from silograph.errors import ParameterError
 def check_positive(name: str, value: object) -> None:
     """Raise unless it is a finite number above 0."""
     if not (is_number(value) and 0 < value < np.inf):  # type: ignore[operator]
-        raise ParameterError(f"{name}: expected a finite number > 0, got {value!r}.")
+        raise ParameterError(f"{name}: expected a finite number > 0, got {_plain(value)!r}.")
 
 
 def check_not_negative(name: str, value: object) -> None:
     """Raise unless it is a finite number, 0 or above."""
     if not (is_number(value) and 0 <= value < np.inf):  # type: ignore[operator]
-        raise ParameterError(f"{name}: expected a finite number ≥ 0, got {value!r}.")
+        raise ParameterError(f"{name}: expected a finite number ≥ 0, got {_plain(value)!r}.")
 
 
 def check_whole(name: str, value: object, *, least: int) -> None:
     """Raise unless it is a whole number, `least` or above."""
     if not (isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= least):
-        raise ParameterError(f"{name}: expected a whole number ≥ {least}, got {value!r}.")
+        raise ParameterError(f"{name}: expected a whole number ≥ {least}, got {_plain(value)!r}.")
 
 
 def check_momentum(value: object) -> None:
     """Raise unless it is a number in [0, 1)."""
     if not (is_number(value) and 0 <= value < 1):  # type: ignore[operator]
-        raise ParameterError(f"momentum: expected a number in [0, 1), got {value!r}.")
+        raise ParameterError(f"momentum: expected a number in [0, 1), got {_plain(value)!r}.")
 
 
 def check_one_way(ours: dict[str, object], model: dict[str, object]) -> None:
@@ -47,3 +47,8 @@ def check_one_way(ours: dict[str, object], model: dict[str, object]) -> None:
 def is_number(value: object) -> bool:
     """Whether it is a real number; True and False are not."""
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def _plain(value: object) -> object:
+    """NumPy's numbers as Python's, which print as a user wrote them."""
+    return value.item() if isinstance(value, np.generic) else value

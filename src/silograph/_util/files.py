@@ -1,7 +1,12 @@
-"""Results appear whole or not at all: written to the side, then renamed."""
+"""Files and folders that appear whole or not at all: written to the side, then renamed.
+
+`write_bytes` raises OSError, for callers that say themselves what it means; all others raise OutputError. What is
+`durable` outlasts a power cut: the disk is waited for, both for the content and for the folder's entry.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import tempfile
@@ -16,17 +21,39 @@ from silograph.errors import OutputError
 def writing(path: Path) -> Iterator[Path]:
     """A file beside `path` to write to; it takes the place of `path` when the block ends well."""
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.stem}.", suffix=path.suffix, dir=path.parent)
+        beside = _file_beside(path)
     except OSError as error:
         raise OutputError(f"{path}: cannot be written ({error.strerror}). Choose another place.") from error
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        yield temporary
-        temporary.chmod(0o666 & ~_umask())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with _replacing(path, beside):
+        yield beside
+        beside.chmod(0o666 & ~_umask())
+
+
+def write_bytes(path: Path, *pieces: bytes | memoryview, durable: bool = False, under_lock: bool = False) -> None:
+    """Write a file of these pieces.
+
+    Whoever holds a lock says `under_lock`: the side file then has a fixed name, so that crashes leave one at most.
+    Otherwise the file is readable by its owner only.
+    """
+    beside = path.with_name(f"{path.name}.new") if under_lock else _file_beside(path)
+    with _replacing(path, beside, durable=durable), beside.open("wb") as file:
+        for piece in pieces:
+            file.write(piece)
+        if durable:
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def write_text(path: Path, text: str) -> Path:
+    """Write a text file."""
+    with writing(path) as beside:
+        beside.write_text(text, encoding="utf-8")
+    return path
+
+
+def write_json(path: Path, content: object) -> Path:
+    """Write a JSON file. In ASCII, because a stranger's text may hold half characters, which no file can."""
+    return write_text(path, json.dumps(content, indent=2) + "\n")
 
 
 @contextmanager
@@ -62,19 +89,35 @@ def make_folder(path: Path) -> None:
         raise OutputError(f"{path}: cannot be made ({error.strerror}). Choose another place.") from error
 
 
-def write_text(path: Path, text: str) -> Path:
-    """Write a text file, whole or not at all."""
-    with writing(path) as beside:
-        beside.write_text(text, encoding="utf-8")
-    return path
-
-
 def check_writable(path: Path) -> None:
     """Raise when nothing can be made beside `path`; leaves nothing behind."""
     made = [parent for parent in path.parents if not parent.exists()]
     _folder_beside(path).rmdir()
     for parent in made:
         parent.rmdir()
+
+
+@contextmanager
+def _replacing(path: Path, beside: Path, *, durable: bool = False) -> Iterator[None]:
+    """Move the file `beside` to `path` when the block ends well, and remove it when not."""
+    try:
+        yield
+        beside.replace(path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+    if durable and hasattr(os, "O_DIRECTORY"):  # elsewhere, folders cannot be brought to the disk
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def _file_beside(path: Path) -> Path:
+    handle, name = tempfile.mkstemp(prefix=f".{path.stem}.", suffix=path.suffix, dir=path.parent)
+    os.close(handle)
+    return Path(name)
 
 
 def _folder_beside(path: Path) -> Path:

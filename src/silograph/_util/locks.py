@@ -1,18 +1,21 @@
-"""Files that one process at a time holds; whoever dies lets go of them."""
+"""Locks on files: one process at a time holds a file, and a process that dies lets go of it."""
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from pathlib import Path
 from types import ModuleType
-from typing import IO
+from typing import IO, Any
 
 from silograph.errors import SilographError
 
+POLL_SECONDS = 0.05
+
 
 class Lock:
-    """A lock on a file."""
+    """A file that is there to be locked, and holds nothing."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -20,20 +23,12 @@ class Lock:
 
     def take(self, *, wait: float = 0.0) -> bool:
         """Hold the lock; after `wait` seconds of trying in vain, say no."""
-        fcntl = _fcntl()
         handle = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
-        deadline = time.monotonic() + wait
-        while True:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if time.monotonic() >= deadline:
-                    os.close(handle)
-                    return False
-                time.sleep(0.05)
-            else:
-                self._handle = handle
-                return True
+        if lock(handle, wait=wait):
+            self._handle = handle
+            return True
+        os.close(handle)
+        return False
 
     def release(self) -> None:
         """Let go."""
@@ -42,10 +37,23 @@ class Lock:
             self._handle = None
 
 
-def lock(file: IO[bytes], *, shared: bool = False) -> None:
-    """Wait until no other process holds the file; it is ours until it is closed, or this process ends."""
+def lock(file: IO[Any] | int, *, shared: bool = False, wait: float = math.inf) -> bool:
+    """Hold a file until it is closed, or this process ends; after `wait` seconds of trying in vain, say no."""
     fcntl = _fcntl()
-    fcntl.flock(file, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+    kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+    if wait == math.inf:
+        fcntl.flock(file, kind)
+        return True
+    deadline = time.monotonic() + wait
+    while True:
+        try:
+            fcntl.flock(file, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(POLL_SECONDS)
+        else:
+            return True
 
 
 def _fcntl() -> ModuleType:
@@ -53,6 +61,6 @@ def _fcntl() -> ModuleType:
         import fcntl
     except ImportError as error:
         raise SilographError(
-            "A site needs Linux or macOS: this system cannot lock files (no fcntl). Use WSL or a container."
+            "A federation needs Linux or macOS: this system cannot lock files (no fcntl). Use WSL or a container."
         ) from error
     return fcntl

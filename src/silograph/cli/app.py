@@ -12,7 +12,7 @@ import typer
 
 from silograph import __version__
 from silograph.cli.federation.commands import app as federation_app
-from silograph.cli.learn import LEARN_HELP, LearnCommand, learn
+from silograph.cli.learn import LEARN_HELP, learn
 from silograph.cli.report import REPORT_HELP, report
 from silograph.cli.reproduce import REPRODUCE_HELP, reproduce
 from silograph.cli.site.commands import app as site_app
@@ -24,7 +24,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     help="Learn graphs from signals that may not leave their silos.",
 )
-app.command(help=LEARN_HELP, cls=LearnCommand)(learn)
+app.command(help=LEARN_HELP)(learn)
 app.command(help=REPORT_HELP)(report)
 app.command(help=REPRODUCE_HELP)(reproduce)
 app.add_typer(federation_app, name="federation")

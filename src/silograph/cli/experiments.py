@@ -28,8 +28,8 @@ from silograph._util.checks import check_whole
 from silograph._util.files import check_writable, write_text
 from silograph.datasets.locate import ABIDE, COIL20, locate
 from silograph.errors import DataError, OutputError
-from silograph.experiments.catalogue import ALL, EXPERIMENTS, Experiment, chosen
-from silograph.experiments.files import beside, said, write_outcome
+from silograph.experiments.catalogue import ALL, EXPERIMENTS, Experiment, choose_experiments
+from silograph.experiments.files import format_number, format_printed, write_outcome
 from silograph.experiments.index import index_page
 from silograph.experiments.lab import Lab, OnProgress
 from silograph.experiments.outcome import Outcome, Table
@@ -100,7 +100,7 @@ def _found(data: str) -> str:
 
 def run(request: ReproduceRequest, *, console: Console | None, progress: Console | None) -> list[Done]:
     """Run what was asked for, one after the other; each is written as soon as it is done."""
-    experiments = chosen(request.names)
+    experiments = choose_experiments(request.names)
     if request.out.exists() and not request.out.is_dir():
         raise OutputError(f"{request.out}: expected a folder, got a file. Choose another --out.")
     check_writable(request.out / "index.md")
@@ -176,9 +176,9 @@ def _block(table: Table, block: str, *, narrow: bool) -> RichTable:
         cells = [row]
         for column in columns:
             number = table.number(block, row, column)
-            cells.append(said(number, table.digits).replace(" ± ", "±"))
+            cells.append(format_number(number, table.digits).replace(" ± ", "±"))
             if column in paired:
-                cells += ["", ""] if number is None else list(beside(number, table.digits))
+                cells += ["", ""] if number is None else list(format_printed(number, table.digits))
         shown.add_row(*cells)
     return shown
 

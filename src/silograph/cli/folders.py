@@ -2,34 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from silograph.errors import ParameterError
-
-FEDERATION, SITE = "server/startup/fed_server.json", "federation.invite"
+from silograph.federation.folders import FederationFolder, SiteFolder
 
 
 def federation_folder(given: Path | None) -> Path:
     """The folder that `silograph federation new` made."""
-    return _found(given, FEDERATION, "federation", "silograph federation new")
+    return _find(given, _is_federation, "federation", "silograph federation new")
 
 
 def site_folder(given: Path | None, *, named: Path | None = None) -> Path:
     """The folder that `silograph site request` made; if none is given, the one `named` like the site, if it is here."""
-    if given is None and named is not None and (named / SITE).exists():
+    if given is None and named is not None and _is_site(named):
         return named
-    return _found(given, SITE, "site", "silograph site request")
+    return _find(given, _is_site, "site", "silograph site request")
 
 
-def _found(given: Path | None, marker: str, what: str, maker: str) -> Path:
+def _is_federation(folder: Path) -> bool:
+    return FederationFolder(folder).server.config.exists()
+
+
+def _is_site(folder: Path) -> bool:
+    return SiteFolder(folder).invitation.exists()
+
+
+def _find(given: Path | None, fits: Callable[[Path], bool], what: str, maker: str) -> Path:
     if given is not None:
-        if not (given / marker).exists():
+        if not fits(given):
             raise ParameterError(f"{given}: is no {what}'s folder. Name the one that `{maker}` made.")
         return given
     here = Path()
-    if (here / marker).exists():
+    if fits(here):
         return here
-    below = sorted(path for path in here.iterdir() if (path / marker).exists())
+    below = sorted(path for path in here.iterdir() if fits(path))
     if len(below) == 1:
         return below[0]
     if not below:

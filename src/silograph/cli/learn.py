@@ -6,16 +6,17 @@ import inspect
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
 from silograph.cli.output import NOT_CONVERGED, Output, guarded, say, warn
 from silograph.cli.progress import showing_progress
 from silograph.cli.report import write_page
 from silograph.errors import ParameterError
+from silograph.methods.common.registry import built_in
 
+METHODS = f"[{'|'.join(built_in())}]"
 LEARN_HELP = """Learn graphs from tables of signals, exactly, with a certificate.
 
 One table: its graph. Several tables, each a silo with the same nodes: a graph for each, and the consensus of what they
@@ -70,7 +71,9 @@ def learn(
     ] = None,
     nu: Annotated[float | None, SilosOption(help="The model's ν, with --lam, instead of a coupling.")] = None,
     lam: Annotated[float | None, SilosOption(help="The model's λ, with --nu, instead of a sparsity.")] = None,
-    method: Annotated[str, SilosOption(help="The exact optimum, the paper's Algorithm 1, or a baseline.")] = "exact",
+    method: Annotated[
+        str, SilosOption(help="The exact optimum, the paper's Algorithm 1, or a baseline.", metavar=METHODS)
+    ] = "exact",
     rounds: Annotated[
         int | None, SilosOption(help="Rounds of an iteration (default 50), or the most an exact method may take (200).")
     ] = None,
@@ -127,20 +130,6 @@ def learn(
     given = _differing(locals())
     output = Output(as_json=as_json, quiet=quiet)
     guarded(lambda: _learn(given, report=report, output=output), resumable=resume or out)
-
-
-class LearnCommand(TyperCommand):
-    """The command; it names the methods only when its options are read or shown, as importing them takes time."""
-
-    def get_params(self, ctx: Any) -> Any:
-        """The options."""
-        from silograph.methods.settings import MethodName
-
-        params = super().get_params(ctx)
-        for param in params:
-            if param.name == "method":
-                param.metavar = f"[{'|'.join(get_args(MethodName))}]"
-        return params
 
 
 def _differing(options: Mapping[str, Any]) -> dict[str, Any]:

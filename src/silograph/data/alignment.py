@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from silograph._util.wording import list_names
 from silograph.errors import SilosError
-
-MOST_NAMED = 8
 
 
 def order_of(reference: Sequence[str], names: Sequence[str], *, first: str, silo: str) -> np.ndarray | None:
@@ -22,11 +21,13 @@ def order_of(reference: Sequence[str], names: Sequence[str], *, first: str, silo
     mine, theirs = set(names), set(reference)
     if len(mine) != len(names):
         twice = [name for name, count in Counter(names).items() if count > 1]
-        raise SilosError(f"{silo}: expected each node once, got {_listed(twice)} more than once. Rename or drop some.")
+        raise SilosError(
+            f"{silo}: expected each node once, got {list_names(twice)} more than once. Rename or drop some."
+        )
     missing = [name for name in reference if name not in mine]
     extra = [name for name in names if name not in theirs]
     if missing or extra:
-        parts = [f"{what}: {_listed(some)}" for what, some in (("missing", missing), ("extra", extra)) if some]
+        parts = [f"{what}: {list_names(some)}" for what, some in (("missing", missing), ("extra", extra)) if some]
         raise SilosError(
             f"{silo}: expected the nodes of {first} ({len(reference)}), got {len(names)}; {'; '.join(parts)}. "
             "Every silo needs the same nodes: rename columns, or drop those that are no nodes, until they agree."
@@ -44,8 +45,3 @@ def check_silo_names(names: Sequence[str]) -> None:
             raise SilosError("Expected a name for each silo, got an empty one.")
         if list(names).count(name) > 1:
             raise SilosError(f"Expected different names for the silos, got {name!r} twice. Rename one.")
-
-
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(repr(name) for name in names[:MOST_NAMED])
-    return shown if len(names) <= MOST_NAMED else f"{shown} and {len(names) - MOST_NAMED} more"

@@ -15,7 +15,8 @@ from silograph.data.moments import Moments
 from silograph.data.readers import Signals, open_signals
 from silograph.data.readers.source import UnknownColumnError
 from silograph.errors import PairsError, ParameterError, SignalError
-from silograph.graph.pairs import Pairs, chosen_pairs
+from silograph.graph.allowed import choose_pairs
+from silograph.graph.pairs import Pairs
 
 HEADER_WORDS = {"source", "target", "from", "to", "node1", "node2", "node_1", "node_2", "node a", "node b", "i", "j"}
 
@@ -60,7 +61,7 @@ class TableOptions:
     def pairs(self, names: Sequence[str], *, zeta: float) -> Pairs:
         """The pairs that may be edges."""
         listed = self.allow or self.forbid
-        return chosen_pairs(
+        return choose_pairs(
             names,
             allowed=None if self.allow is None else read_pairs(self.allow, names),
             forbidden=None if self.forbid is None else read_pairs(self.forbid, names),

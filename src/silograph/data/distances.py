@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from silograph._util.types import Matrix, Vector
-from silograph.data.moments import LARGEST, SMALLEST
+from silograph.data.moments import LARGEST_SIGNAL, SMALLEST_SIGNAL
 from silograph.errors import SignalError
 from silograph.graph.pairs import Pairs
 
@@ -28,9 +28,9 @@ def costs_of_distances(distances: Matrix, pairs: Pairs, names: Sequence[str], *,
             f"{NOT_SIMILAR}"
         )
     largest = float(distances.max())
-    if largest > 0 and not SMALLEST**2 <= largest <= LARGEST**2:
+    if largest > 0 and not SMALLEST_SIGNAL**2 <= largest <= LARGEST_SIGNAL**2:
         raise SignalError(
-            f"{source}: expected distances between {SMALLEST**2:g} and {LARGEST**2:g}, got {largest:g}. "
+            f"{source}: expected distances between {SMALLEST_SIGNAL**2:g} and {LARGEST_SIGNAL**2:g}, got {largest:g}. "
             "Use another unit."
         )
     skew = np.argwhere(np.abs(distances - distances.T) > SYMMETRY * largest)

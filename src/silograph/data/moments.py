@@ -1,6 +1,6 @@
 """Second moments, summed over chunks of samples, and the costs z/N that come from them.
 
-Only these leave the room of the signals: the count, each node's mean and centred sum of squares, and the centred cross
+All that learning needs of signals: the count, each node's mean and centred sum of squares, and the centred cross
 products of the allowed pairs. Sums are centred chunk by chunk (Chan, Golub and LeVeque 1983), because x'x of signals
 that ride on a large offset, such as temperatures in kelvin, would drown the distances in rounding.
 """
@@ -13,13 +13,14 @@ import numpy as np
 
 from silograph._util.kernel import kernel
 from silograph._util.types import IntVector, Matrix, Vector
+from silograph._util.wording import list_names
 from silograph.errors import SignalError
-from silograph.graph.pairs import Pairs, numbered
+from silograph.graph.pairs import Pairs, default_names
 
 CHUNK_BYTES = 2**26  # of a float64 copy of samples
 BLOCK_ROWS = 256  # nodes whose cross products with all others are formed at once
-LARGEST = 1e70  # magnitude; beyond, squares of squares overflow
-SMALLEST = 1e-70
+LARGEST_SIGNAL = 1e70  # beyond, squares of squares overflow
+SMALLEST_SIGNAL = 1e-70  # and below, they underflow
 NOISE = 64 * np.finfo(np.float64).eps  # relative to the squares: below this a distance is rounding
 
 
@@ -70,7 +71,7 @@ class Moments:
         """
         if self.n_samples < 2:
             raise SignalError(f"{source}: expected at least 2 samples, got {self.n_samples}. Add samples.")
-        labels = numbered(self.pairs.n_nodes) if names is None else names
+        labels = default_names(self.pairs.n_nodes) if names is None else names
         self._check_magnitudes(labels, source, each=standardize)
         if standardize:
             deviation = np.sqrt(self.squares)
@@ -88,20 +89,20 @@ class Moments:
         return cost
 
     def _check_magnitudes(self, names: Sequence[str], source: str, *, each: bool) -> None:
-        large = np.flatnonzero(self.peak > LARGEST)
+        large = np.flatnonzero(self.peak > LARGEST_SIGNAL)
         nonzero = self.peak > 0
-        small = np.flatnonzero(nonzero & (self.peak < SMALLEST))
+        small = np.flatnonzero(nonzero & (self.peak < SMALLEST_SIGNAL))
         if large.size or (small.size and (each or small.size == nonzero.sum())):
             node = (*large, *small)[0]
             raise SignalError(
-                f"{source}, column {names[node]!r}: expected magnitudes between {SMALLEST:g} and {LARGEST:g}, got "
-                f"{self.peak[node]:g}. Express the signals in another unit."
+                f"{source}, column {names[node]!r}: expected magnitudes between {SMALLEST_SIGNAL:g} and "
+                f"{LARGEST_SIGNAL:g}, got {self.peak[node]:g}. Express the signals in another unit."
             )
 
     def _check_not_constant(self, deviation: Vector, names: Sequence[str], source: str) -> None:
         constant = np.flatnonzero(deviation <= 1e-13 * np.sqrt(self.n_samples) * np.abs(self.mean))
         if constant.size:
-            listed = ", ".join(repr(names[node]) for node in constant[:20]) + (", …" if constant.size > 20 else "")
+            listed = list_names([names[node] for node in constant.tolist()])
             raise SignalError(
                 f"{source}: what is constant cannot be standardised, and {constant.size} of the nodes are: {listed}. "
                 "Drop them, or learn without standardize."
@@ -109,7 +110,7 @@ class Moments:
 
     def _update_chunk(self, chunk: Matrix) -> None:
         self.peak = np.maximum(self.peak, np.maximum(chunk.max(axis=0), -chunk.min(axis=0)))
-        if self.peak.max() > LARGEST:  # would overflow; `costs` refuses it, and can name the node
+        if self.peak.max() > LARGEST_SIGNAL:  # would overflow; `costs` refuses it, and can name the node
             self.n_samples += chunk.shape[0]
             return
         mean = chunk.mean(axis=0)

@@ -14,7 +14,7 @@ from silograph._util.types import Matrix
 from silograph.data.readers import open_signals
 from silograph.datasets.archives import ANEW, numbers, read_npz
 from silograph.errors import DataError, SignalError
-from silograph.graph.pairs import numbered
+from silograph.graph.pairs import default_names
 
 Group = Literal["autism", "control"]
 GROUPS: dict[str, Group] = {"1": "autism", "2": "control"}  # DX_GROUP
@@ -90,7 +90,7 @@ def from_nilearn(bunch: Any, *, atlas: str | None, names: Sequence[str] | None) 
         numbers(np.asarray(values), (None, width), what=f"nilearn, rois_{chosen}, subject {subject}")
         for subject, values in zip(subjects, arrays, strict=True)
     ]
-    regions = numbered(width) if names is None else tuple(map(str, names))
+    regions = default_names(width) if names is None else tuple(map(str, names))
     if len(regions) != width:
         raise DataError(f"names: expected {width}, one per region of rois_{chosen}, got {len(regions)}.")
     return _recordings("nilearn", subjects, series, groups, regions)

@@ -12,7 +12,7 @@ from silograph._util.types import Matrix
 from silograph.datasets.archives import ANEW, numbers, read_npz
 from silograph.datasets.locate import MOLENE, locate
 from silograph.errors import DataError, ParameterError
-from silograph.graph.pairs import numbered
+from silograph.graph.pairs import default_names
 
 Variable = Literal["temperature", "highest", "lowest"]
 VARIABLES: tuple[Variable, ...] = ("temperature", "highest", "lowest")
@@ -40,7 +40,7 @@ def load_molene(path: str | Path | None = None, variable: Variable = "temperatur
     values = numbers(arrays["T"], (len(VARIABLES), None, None), what=f"{place}, T")
     n_stations = values.shape[1]
     coordinates = numbers(arrays["coords"], (n_stations, 2), what=f"{place}, coords")
-    names = tuple(map(str, np.ravel(arrays["names"]))) if "names" in arrays else numbered(n_stations)
+    names = tuple(map(str, np.ravel(arrays["names"]))) if "names" in arrays else default_names(n_stations)
     if len(set(names)) != n_stations or len(names) != n_stations:
         raise DataError(f"{place}, names: expected {n_stations} different names, got {len(names)}. {ANEW}")
     signals = np.ascontiguousarray(values[VARIABLES.index(variable)].T)

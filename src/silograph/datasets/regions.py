@@ -1,4 +1,4 @@
-"""Where the regions of the Harvard-Oxford atlas lie, and what they are called.
+"""Where the regions of the Harvard-Oxford atlas lie.
 
 `harvard_oxford.csv` has one row per code of the Preprocessed Connectomes Project's `rois_ho` series: the 48 cortical
 labels k of the atlas as 100k + 1 (right) and 100k + 2 (left), and FreeSurfer's codes for what is below the cortex.
@@ -20,20 +20,14 @@ from silograph._util.types import Matrix
 
 def region_centres(codes: Sequence[str]) -> Matrix | None:
     """x, y, z of each region (regions, 3) by its code; None where any of them is not known."""
-    known = _known()
+    known = _known_centres()
     if not all(code in known for code in codes):
         return None
-    return np.array([known[code][1] for code in codes])
-
-
-def region_names(codes: Sequence[str]) -> list[str]:
-    """What the regions are called; a code that is not known is its own name."""
-    known = _known()
-    return [known[code][0] if code in known else code for code in codes]
+    return np.array([known[code] for code in codes])
 
 
 @cache
-def _known() -> dict[str, tuple[str, tuple[float, ...]]]:
+def _known_centres() -> dict[str, tuple[float, ...]]:
     text = files("silograph.datasets").joinpath("harvard_oxford.csv").read_text(encoding="utf-8")
     rows = csv.DictReader(text.splitlines())
-    return {row["code"]: (row["name"], tuple(float(row[axis]) for axis in "xyz")) for row in rows}
+    return {row["code"]: tuple(float(row[axis]) for axis in "xyz") for row in rows}

@@ -19,7 +19,7 @@ from silograph._util.checks import check_not_negative, check_positive, check_who
 from silograph._util.types import Matrix, Vector
 from silograph.errors import ParameterError
 from silograph.graph.graph import Graph
-from silograph.graph.pairs import endpoints, numbered
+from silograph.graph.pairs import default_names, endpoints
 
 AddedWeights = Literal["permuted", "kernel", "uniform"]
 Scale = Literal["trace", "none"]
@@ -55,33 +55,47 @@ def make_silos(
 
     Parameters
     ----------
-    n_samples : int or one per silo
-        Samples of each silo.
-    n_silos : int
-        How many silos.
+    n_silos, n_samples : int, and int or one per silo
+        How many silos, and samples of each.
     shared : float or one per silo
         The part q of G0's edges that stays, from 0 to 1. One number: the kept edges are the consensus. One per silo
         (the paper's Table III, case 2): the kept edges are nested, a smaller q keeping some of what a larger one
-        keeps, and the consensus is the whole graph of the silo with the largest q (the first of them); with q = 1
-        that is G0.
+        keeps, and the consensus is the whole graph of the first silo with the largest q; with q = 1 that is G0.
     n_nodes, kernel_width, cut, noise : int, float, float, float
         The paper's values; three of eight pairs are then edges of G0, on average. `noise` is a standard deviation.
     added_weights : 'permuted', 'kernel' or 'uniform'
-        Weights of the edges that a silo adds. Not said in the paper. 'permuted': those of the edges removed, shuffled,
-        so that neither the number nor the size of weights tells silos apart. 'kernel': from the distance, as in G0;
-        far nodes get weights below `cut`. 'uniform': drawn between `cut` and 1.
+        Weights of the edges that a silo adds; the paper does not say. 'permuted': those of the edges removed, shuffled,
+        so that neither number nor size of weights tells silos apart. 'kernel': from the distance, as in G0; far nodes
+        get weights below `cut`. 'uniform': drawn between `cut` and 1.
     scale : 'trace' or 'none'
-        Not said in the paper. 'trace': weights scaled such that each graph's Laplacian, the consensus' too, has trace
+        The paper does not say. 'trace': weights such that each graph's Laplacian, the consensus' too, has trace
         `n_nodes`, as in the work the recipe is from (Dong et al. 2016); without it the paper's steps end far from the
         optimum. 'none': left as they are.
     seed : int, several, or numpy.random.Generator
         Where the randomness comes from. A generator is drawn from once, so that the next call differs.
     """
-    sizes = _one_per_silo("n_samples", n_samples, n_silos)
-    parts = _one_per_silo("shared", shared, n_silos)
+    sizes, parts = _one_per_silo("n_samples", n_samples, n_silos), _one_per_silo("shared", shared, n_silos)
     _check(sizes, parts, n_nodes, kernel_width, cut, noise, added_weights, scale)
     base, *streams = _root(seed).spawn(1 + n_silos)  # a child depends on its number, not on how many there are
-    rng = np.random.default_rng(base)
+    places, kernel, edges = _draw_base(np.random.default_rng(base), n_nodes, kernel_width, cut)
+    graphs, signals = {}, {}
+    for number, (size, part, stream) in enumerate(zip(sizes, parts, streams, strict=True), start=1):
+        edges_rng, signals_rng = map(np.random.default_rng, stream.spawn(2))
+        graph = _graph(_with_added(edges, part, kernel, added_weights, cut, edges_rng), n_nodes, scale)
+        graphs[f"C{number}"], signals[f"C{number}"] = graph, _smooth_signals(graph, size, noise, signals_rng)
+    kept = _only(edges[: _n_kept(parts[0], edges)], kernel)
+    consensus = _graph(kept, n_nodes, scale) if is_number(shared) else graphs[f"C{1 + int(np.argmax(parts))}"]
+    return SyntheticSilos(signals=signals, graphs=graphs, consensus=consensus, places=places)
+
+
+def laplacian(graph: Graph) -> Matrix:
+    """Degrees on the diagonal, minus the weights elsewhere."""
+    adjacency = graph.adjacency()
+    return np.diag(adjacency.sum(axis=0)) - adjacency
+
+
+def _draw_base(rng: Generator, n_nodes: int, kernel_width: float, cut: float) -> tuple[Matrix, Vector, np.ndarray]:
+    """Places, the kernel of every pair, and the edges of G0 in random order."""
     places = rng.random((n_nodes, 2))
     kernel = _kernel(places, kernel_width)
     edges = rng.permutation(np.flatnonzero(kernel >= cut))
@@ -90,23 +104,7 @@ def make_silos(
             f"cut: expected some pair of the {n_nodes} nodes with a weight ≥ {cut}, "
             f"got {kernel.max():.3g} at most. Lower cut, or raise kernel_width."
         )
-    graphs, signals = {}, {}
-    for number, (size, part, stream) in enumerate(zip(sizes, parts, streams, strict=True), start=1):
-        edges_stream, signals_stream = stream.spawn(2)
-        w = _with_added(edges, part, kernel, added_weights, cut, np.random.default_rng(edges_stream))
-        graphs[f"C{number}"] = graph = _graph(w, n_nodes, scale)
-        signals[f"C{number}"] = _smooth_signals(graph, size, noise, np.random.default_rng(signals_stream))
-    if is_number(shared):
-        consensus = _graph(_only(edges[: _n_kept(parts[0], edges)], kernel), n_nodes, scale)
-    else:
-        consensus = graphs[f"C{1 + int(np.argmax(parts))}"]
-    return SyntheticSilos(signals=signals, graphs=graphs, consensus=consensus, places=places)
-
-
-def laplacian(graph: Graph) -> Matrix:
-    """Degrees on the diagonal, minus the weights elsewhere."""
-    adjacency = graph.adjacency()
-    return np.diag(adjacency.sum(axis=0)) - adjacency
+    return places, kernel, edges
 
 
 def _kernel(places: Matrix, width: float) -> Vector:
@@ -146,15 +144,14 @@ def _graph(w: Vector, n_nodes: int, scale: Scale) -> Graph:
     edges = np.flatnonzero(w)
     # The trace of a Laplacian is twice the sum of weights; without edges there is nothing to scale
     factor = n_nodes / (2 * w.sum()) if scale == "trace" and edges.size else 1.0
-    return Graph.from_edges(numbered(n_nodes), rows[edges], cols[edges], factor * w[edges])
+    return Graph.from_edges(default_names(n_nodes), rows[edges], cols[edges], factor * w[edges])
 
 
 def _smooth_signals(graph: Graph, n_samples: int, noise: float, rng: Generator) -> Matrix:
     values, vectors = np.linalg.eigh(laplacian(graph))
     present = values > 1e-10 * values[-1]  # one zero per connected part
-    root = (vectors[:, present] / np.sqrt(values[present])) @ vectors[
-        :, present
-    ].T  # of L†, whatever eigenvectors' signs
+    # The root of L†, whatever the eigenvectors' signs
+    root = (vectors[:, present] / np.sqrt(values[present])) @ vectors[:, present].T
     white = rng.normal(size=(n_samples, 2 * graph.n_nodes))  # row by row: fewer samples are the first of more
     out: Matrix = white[:, : graph.n_nodes] @ root + noise * white[:, graph.n_nodes :]
     return out

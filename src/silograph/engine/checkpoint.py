@@ -9,15 +9,13 @@ last: before, the round has not happened; after, it has.
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 import zlib
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from silograph._util.files import write_bytes
 from silograph.errors import CheckpointError, OutputError
 from silograph.protocol.packing import Piece, pack, packed_size, unpack
 
@@ -44,9 +42,10 @@ class Checkpoint:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             if segment.pieces:
-                _write(self._folder / segment.name, segment.pieces)
+                write_bytes(self._folder / segment.name, *segment.pieces, durable=True)
             manifest = {"format": FORMAT, "run": self._run_id, "round": number, "tree": body}
-            _write(self._manifest(number), [json.dumps(manifest | {"checksum": _checksum(manifest)}).encode()])
+            text = json.dumps(manifest | {"checksum": _checksum(manifest)})
+            write_bytes(self._manifest(number), text.encode(), durable=True)
             self._round, self._known = number, segment.known  # not before: a round that failed has not happened
             self._tidy()
         except OSError as error:
@@ -157,30 +156,3 @@ def _read_manifest(path: Path) -> dict[str, Any]:
     if not isinstance(manifest, dict):
         raise CheckpointError(f"{path}: is no checkpoint. Start the run anew.")
     return manifest
-
-
-def _write(path: Path, pieces: Iterable[Piece]) -> None:
-    """Write to the side, bring it to the disk, rename."""
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            for piece in pieces:
-                file.write(piece)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).replace(path)
-        _settle(path.parent)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
-def _settle(folder: Path) -> None:
-    """Bring the folder's own entries to the disk, where the system knows how; a power cut must not undo a rename."""
-    if not hasattr(os, "O_DIRECTORY"):
-        return
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

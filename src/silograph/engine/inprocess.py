@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
+from silograph._util.trees import to_tree
 from silograph._util.types import Vector
 from silograph.errors import SilosError
 from silograph.graph.pairs import Pairs
 from silograph.protocol.exchange import answer_task
-from silograph.protocol.messages import Task, Total, add_up, check_update
+from silograph.protocol.messages import Task, Total, Update
 from silograph.protocol.method import Cohort, Method
-from silograph.protocol.silo import Memory, Silo
+from silograph.protocol.silo import Silo, SiloState, restore_silo_state
+from silograph.protocol.sums import add_up
 
 THREADS_FROM = 3000  # pairs; below, handing a silo to a thread costs more than its step
 
@@ -30,6 +33,7 @@ class InProcess:
                     f"({silo.pairs.size}). Every silo needs the same nodes and the same allowed pairs."
                 )
         self.silos = tuple(silos)
+        self._states: dict[str, SiloState[Any]] = {silo.name: SiloState() for silo in silos}
         self._report = report
         n_threads = min(len(silos), workers or os.cpu_count() or 1)
         small = silos[0].pairs.size < THREADS_FROM and workers is None
@@ -44,28 +48,27 @@ class InProcess:
     def exchange(self, method: Method, task: Task) -> Total:
         """Ask every silo, and add up."""
         each = map if self._pool is None else self._pool.map
-        updates = list(each(lambda silo: answer_task(method, silo, task, report=self._report), self.silos))
-        fields = method.steps[task.header.step].up
-        for update in updates:
-            check_update(update, task.header, fields, n_pairs=self.silos[0].pairs.size, asked=task.parts)
-        return add_up(updates)
+        answers = list(each(lambda silo: self._ask(method, silo, task), self.silos))
+        self._states = {silo.name: state for silo, (_, state) in zip(self.silos, answers, strict=True)}
+        return add_up([update for update, _ in answers])
+
+    def _ask(self, method: Method, silo: Silo, task: Task) -> tuple[Update, SiloState[Any]]:
+        return answer_task(method, silo, self._states[silo.name], task, report=self._report, checked=True)
 
     def prepare(self, scalars: Mapping[str, float]) -> None:
         """Nothing to do: silos here share the coordinator's method."""
 
     def finish(self, consensus: Vector) -> Mapping[str, Vector]:
         """Every silo's graph: they have one owner."""
-        return {silo.name: silo.memory["graph"] for silo in self.silos}
+        return {name: state.graph for name, state in self._states.items() if state.graph is not None}
 
-    @property
-    def memory(self) -> Memory:
-        """All silos' memories, for a checkpoint."""
-        return {silo.name: silo.memory for silo in self.silos}
+    def silo_states(self) -> dict[str, Any]:
+        """All silos' states, for a checkpoint."""
+        return {name: to_tree(state) for name, state in self._states.items()}
 
-    def restore(self, memory: Memory) -> None:
+    def restore(self, method: Method, states: dict[str, Any]) -> None:
         """Put back what a checkpoint kept."""
-        for silo in self.silos:
-            silo.memory = memory[silo.name]
+        self._states = {silo.name: restore_silo_state(states[silo.name], method.states.silo) for silo in self.silos}
 
     def close(self) -> None:
         """Let the threads go."""

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from silograph._util.trees import from_tree, to_tree
 from silograph._util.types import Vector
 from silograph.engine.checkpoint import Checkpoint
-from silograph.protocol.messages import Header, Reported, Task, Total, check_parts
-from silograph.protocol.method import Cohort, Method
-from silograph.protocol.silo import Memory
-
-RoundRecord = Mapping[str, float]
+from silograph.protocol.checks import check_parts
+from silograph.protocol.messages import Header, Parts, Reported, Task, Total
+from silograph.protocol.method import Cohort, Decision, Method, RoundRecord
 
 
 class Engine(Protocol):
@@ -31,24 +30,35 @@ class Engine(Protocol):
     def finish(self, consensus: Vector) -> Mapping[str, Vector]:
         """Tell the silos the consensus that the run ended at; receive the graphs of those that give theirs away."""
 
-    @property
-    def memory(self) -> Memory:
-        """What the silos keep between rounds, if it is kept here."""
+    def silo_states(self) -> dict[str, Any]:
+        """What the silos keep between rounds as plain data, if it is kept here."""
 
-    def restore(self, memory: Memory) -> None:
-        """Put back what a checkpoint kept."""
+    def restore(self, method: Method, states: dict[str, Any]) -> None:
+        """Put back what a checkpoint kept of the silos."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CoordinatorState:
+    """All that the coordinator keeps between two rounds."""
+
+    own: Any = None  # what the method keeps
+    step: str | None = None  # what to ask next; None: the run is over
+    parts: Parts = field(default_factory=dict)
+    outcome: Any = None  # once the run is over
+    history: tuple[RoundRecord, ...] = ()
+    reported: Reported = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LoopResult:
     """How a run ended."""
 
-    state: Memory  # what the coordinator kept
+    outcome: Any
     history: tuple[RoundRecord, ...]  # one record per round
-    reported: Reported  # what silos told singly, as far as they were allowed to
+    reported: Reported  # what silos told of themselves, as far as they were allowed to
 
 
-def run(
+def run_loop(
     method: Method,
     engine: Engine,
     *,
@@ -61,35 +71,46 @@ def run(
     With a checkpoint, every round is written down before the next begins, and a run that was written down goes on from
     there: each round being a function of what was written, it ends as if it had never stopped.
     """
-    cohort = engine.cohort
     kept = checkpoint.load() if checkpoint is not None else None
     if kept is None:
-        decision = method.begin(cohort)
-        kept = {"state": decision.state, "step": decision.step, "parts": dict(decision.parts), "history": []}
-        kept["reported"] = {}
+        state = _after(method.begin(engine.cohort), history=(), reported={})
     else:
-        engine.restore(kept["silos"])
-    while kept["step"] is not None:
-        kept = _round(method, engine, cohort, run_id, kept)
+        engine.restore(method, kept["silos"])
+        state = _restore(method, kept["coordinator"])
+    while state.step is not None:
+        state = _round(method, engine, run_id, state)
         if checkpoint is not None:
-            checkpoint.save(kept | {"silos": engine.memory})
-        on_round(kept["history"][-1])
-    return LoopResult(state=kept["state"], history=tuple(kept["history"]), reported=kept["reported"])
+            checkpoint.save({"coordinator": to_tree(state), "silos": engine.silo_states()})
+        on_round(state.history[-1])
+    return LoopResult(outcome=state.outcome, history=state.history, reported=state.reported)
 
 
-def _round(method: Method, engine: Engine, cohort: Cohort, run_id: str, kept: dict[str, Any]) -> dict[str, Any]:
-    number = len(kept["history"]) + 1
-    header = Header(run=run_id, method=method.name, step=kept["step"], round=number)
-    step, n_pairs = method.steps[kept["step"]], cohort.pairs.size
-    check_parts(kept["parts"], step.down, n_pairs=n_pairs, header=header, source="coordinator")
-    total = engine.exchange(method, Task(header=header, parts=kept["parts"]))
-    check_parts(total.parts, step.up, n_pairs=n_pairs, header=header, source="sum")
-    decision = method.merge(cohort, kept["state"], total)
-    record = {"round": number, "step": kept["step"], "silos": total.n_silos, **decision.record}
-    return {
-        "state": decision.state,
-        "step": decision.step,
-        "parts": dict(decision.parts),
-        "history": [*kept["history"], record],
-        "reported": {**kept["reported"], **total.reported},
-    }
+def _round(method: Method, engine: Engine, run_id: str, state: CoordinatorState) -> CoordinatorState:
+    assert state.step is not None
+    number, cohort = len(state.history) + 1, engine.cohort
+    header = Header(run=run_id, method=method.name, step=state.step, round=number)
+    fields = method.steps[state.step].down
+    check_parts(state.parts, fields, n_pairs=cohort.pairs.size, header=header, source="coordinator")
+    total = engine.exchange(method, Task(header=header, parts=state.parts))
+    decision = method.merge(cohort, state.own, total)
+    record: Any = {"round": number, "step": state.step, "silos": total.n_silos, **decision.record}
+    return _after(decision, history=(*state.history, record), reported={**state.reported, **total.reported})
+
+
+def _after(decision: Decision[Any], *, history: tuple[RoundRecord, ...], reported: Reported) -> CoordinatorState:
+    return CoordinatorState(
+        own=decision.state,
+        step=decision.step,
+        parts=dict(decision.parts),
+        outcome=decision.outcome,
+        history=history,
+        reported=reported,
+    )
+
+
+def _restore(method: Method, tree: dict[str, Any]) -> CoordinatorState:
+    """The state that a checkpoint kept; what is the method's own, by the method's own types."""
+    own = from_tree(method.states.coordinator, tree["own"])
+    outcome = from_tree(method.states.outcome, tree["outcome"])
+    restored: CoordinatorState = from_tree(CoordinatorState, tree | {"own": own, "outcome": outcome})
+    return restored

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,14 +16,13 @@ import numpy as np
 from silograph._util.types import Vector
 from silograph.engine.checkpoint import Checkpoint
 from silograph.engine.inprocess import InProcess
-from silograph.engine.loop import Engine, LoopResult, RoundRecord, run
-from silograph.methods.registry import method_of, scalars_of, setup_of
-from silograph.methods.settings import StudySettings
+from silograph.engine.loop import Engine, LoopResult, run_loop
+from silograph.methods.common.registry import spec_of
+from silograph.methods.common.settings import StudySettings
+from silograph.methods.common.setup import ModelParameters, build_setup
 from silograph.protocol.messages import Reported
-from silograph.protocol.method import Cohort, Method
+from silograph.protocol.method import Cohort, Method, Outcome, RoundRecord
 from silograph.protocol.silo import Silo
-
-LOOSE = 1e-2  # relative gap of Algorithm 1 beyond which its user is told
 
 OnRound = Callable[[str, RoundRecord], None]  # stage, record
 
@@ -76,8 +75,6 @@ def learn_silos(
     `checkpoint` is a folder to write each round to, and to go on from if it has some. `start` is the consensus of a
     similar study, such as the last one on a path of couplings.
     """
-    for silo in silos:
-        silo.memory = {}  # of an earlier study, from which this one must not start
     engine = InProcess(silos, report=settings.report, workers=workers)
     run_id = run_identity(silos, settings, start)
     try:
@@ -111,40 +108,40 @@ def learn_on(
 
     def stage(name: str, method: Method) -> LoopResult:
         kept = None if checkpoint is None else Checkpoint(checkpoint / name, run_id=run_id)
-        return run(method, engine, run_id=run_id, checkpoint=kept, on_round=lambda record: on_round(name, record))
+        return run_loop(method, engine, run_id=run_id, checkpoint=kept, on_round=lambda record: on_round(name, record))
 
-    setup = setup_of(settings, engine.cohort.pairs)
+    setup = build_setup(settings, engine.cohort.pairs)
     prepared = stage("setup", setup)
-    parameters = prepared.state
-    engine.prepare(scalars_of(parameters))
-    method = method_of(settings, parameters, engine.cohort.n_silos, start)
+    parameters: ModelParameters = prepared.outcome
+    engine.prepare(parameters.scalars)
+    method = spec_of(settings.method).build(settings, replace(parameters, start=start))
     finished = stage("learn", method)
-    state = finished.state
-    graphs = engine.finish(state["consensus"])
+    outcome: Outcome = finished.outcome
+    graphs = engine.finish(outcome.consensus)
     return StudyResult(
-        consensus=state["consensus"],
+        consensus=outcome.consensus,
         graphs=graphs,
         contributions={
-            name: told["contribution"] for name, told in finished.reported.items() if "contribution" in told
+            name: numbers["contribution"] for name, numbers in finished.reported.items() if "contribution" in numbers
         },
         reported=finished.reported,
-        objective=state["objective"],
-        gap=state["gap"],
-        converged=state["converged"],
-        diverged=state.get("diverged", False),
+        objective=outcome.objective,
+        gap=outcome.gap,
+        converged=outcome.converged,
+        diverged=outcome.diverged,
         n_rounds=len(finished.history),
         n_setup_rounds=len(prepared.history),
         history=finished.history,
-        alpha=parameters["alpha"],
-        beta=parameters["beta"],
-        rho=parameters["rho"] or 0.0,
-        lam=parameters["lam"] or 0.0,
+        alpha=parameters.alpha,
+        beta=parameters.beta,
+        rho=parameters.rho,
+        lam=parameters.lam,
         coupling=setup.coupling,
         sparsity=setup.sparsity,
         degree=_mean_degree(graphs, finished.reported, engine.cohort),
         degree_asked=setup.degree,
-        degree_alone=parameters.get("degree"),
-        degree_reached=parameters.get("degree_reached", True),
+        degree_alone=parameters.degree,
+        degree_reached=parameters.degree_reached,
     )
 
 
@@ -159,37 +156,21 @@ def _mean_degree(graphs: Mapping[str, Vector], reported: Reported, cohort: Cohor
 
 def not_converged(study: StudyResult, settings: StudySettings) -> str | None:
     """What to tell a user whose study ended away from where it should; nothing if all is well."""
+    solver = settings.solver_used
     if study.diverged:
         return (
             f"The steps of {settings.method} were too long and it diverged in round {study.n_rounds}; the graphs are "
             "those of the last sound round. Give a smaller step, a larger zeta or less momentum"
-            + (", step='lipschitz'" if settings.method == "algorithm1" else "")
+            + (", step='lipschitz'" if solver.lipschitz else "")
             + ", or use method='exact', which has no step."
         )
-    if settings.method == "algorithm1":
-        return _loose(study)
-    if settings.method in ("fedavg", "fedprox") or (settings.by_gradient and settings.method in ("mrmtl", "ditto")):
-        return None  # an iteration of a given length, without a certificate
-    if study.converged:
+    if solver.trouble is not None:
+        return solver.trouble(study, settings)
+    if study.converged or not solver.certified:  # an iteration of a given length, without a certificate
         return None
     return (
         f"The method {settings.method!r} stopped after {study.n_rounds} rounds at a relative duality gap of "
         f"{study.gap:.1e}, above tol = {settings.tol:g}. Raise rounds or tol."
-    )
-
-
-def _loose(study: StudyResult) -> str | None:
-    if study.gap <= LOOSE:
-        return None
-    objectives = [record["objective"] for record in study.history]
-    last = objectives[-6:]
-    stalled = max(last) - min(last) <= 1e-4 * abs(objectives[-1])
-    how = "stalled" if stalled else "is still moving"
-    cure = "" if stalled else "More rounds may help. "
-    return (
-        f"Algorithm 1 {how}: after {study.n_rounds} rounds the certified relative gap is {study.gap:.1e}. When silos "
-        f"fuse, its weights grow without bound and it stops short of the optimum. {cure}method='exact' solves the same "
-        "model to the end; fresh=True, gamma_cap=5 and step='lipschitz' make Algorithm 1 safer."
     )
 
 

@@ -18,9 +18,10 @@ from silograph.data.moments import Moments
 from silograph.engine.study import degree_missed, learn_silos, not_converged
 from silograph.errors import DegreeWarning, ParameterError
 from silograph.estimators.tables import Table, tables_of
+from silograph.graph.allowed import choose_pairs
 from silograph.graph.graph import graph_on
-from silograph.graph.pairs import Pairs, chosen_pairs
-from silograph.methods.settings import MethodName, StudySettings
+from silograph.graph.pairs import Pairs
+from silograph.methods.common.settings import StudySettings
 from silograph.protocol.silo import Silo
 
 
@@ -130,7 +131,7 @@ class ConsensusGraph(BaseEstimator):
         lam: float | None = None,
         *,
         standardize: bool = False,
-        method: MethodName = "exact",
+        method: str = "exact",
         tol: float = 1e-6,
         solver: Literal["newton", "gradient"] | None = None,
         rounds: int | None = None,
@@ -151,34 +152,14 @@ class ConsensusGraph(BaseEstimator):
         warm_start: bool = False,
         n_jobs: int | None = None,
     ) -> None:
-        self.degree = degree
-        self.coupling = coupling
-        self.sparsity = sparsity
-        self.alpha = alpha
-        self.beta = beta
-        self.nu = nu
-        self.lam = lam
-        self.standardize = standardize
-        self.method = method
-        self.tol = tol
-        self.solver = solver
-        self.rounds = rounds
-        self.local_steps = local_steps
-        self.step = step
-        self.momentum = momentum
-        self.zeta = zeta
-        self.pull = pull
-        self.weights = weights
-        self.fresh = fresh
-        self.gamma_cap = gamma_cap
-        self.gamma_epsilon = gamma_epsilon
-        self.first_weight = first_weight
-        self.metric = metric
-        self.allowed = allowed
-        self.forbidden = forbidden
-        self.report = report
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
+        self.degree, self.coupling, self.sparsity = degree, coupling, sparsity
+        self.alpha, self.beta, self.nu, self.lam = alpha, beta, nu, lam
+        self.standardize, self.metric, self.allowed, self.forbidden = standardize, metric, allowed, forbidden
+        self.method, self.tol, self.solver, self.rounds = method, tol, solver, rounds
+        self.local_steps, self.step, self.momentum = local_steps, step, momentum
+        self.zeta, self.pull, self.weights, self.fresh = zeta, pull, weights, fresh
+        self.gamma_cap, self.gamma_epsilon, self.first_weight = gamma_cap, gamma_epsilon, first_weight
+        self.report, self.warm_start, self.n_jobs = report, warm_start, n_jobs
 
     def fit(self, X: Any, y: Any = None, groups: ArrayLike | None = None) -> Self:
         """Learn from several tables (samples, nodes): a list, a dict by silo name, or one table and `groups`.
@@ -188,7 +169,7 @@ class ConsensusGraph(BaseEstimator):
         settings = self._settings()
         tables = tables_of(X, groups, square=self.metric == "precomputed")
         names = tables[0].names
-        pairs = chosen_pairs(names, allowed=self.allowed, forbidden=self.forbidden, may_isolate=settings.zeta_used > 0)
+        pairs = choose_pairs(names, allowed=self.allowed, forbidden=self.forbidden, may_isolate=settings.zeta_used > 0)
         silos = [self._silo(table, pairs) for table in tables]
         self._give_steps(silos)
         study = learn_silos(silos, settings, start=self._start(pairs, names), workers=self._workers())

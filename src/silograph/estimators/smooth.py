@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from os import PathLike
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -16,10 +15,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from silograph._util.types import Matrix, Vector
 from silograph.data.distances import costs_of_distances
 from silograph.data.moments import Moments
-from silograph.data.readers.checks import NO_GUESS, check_finite
-from silograph.data.readers.frames import check_index, check_numbers, frame_names, is_frame
-from silograph.errors import DegreeWarning, ParameterError, SignalError
-from silograph.graph.pairs import Pairs, chosen_pairs, numbered
+from silograph.data.readers.checks import check_finite
+from silograph.data.readers.frames import check_index, frame_names, is_frame
+from silograph.errors import DegreeWarning, ParameterError
+from silograph.estimators.tables import check_input
+from silograph.graph.allowed import choose_pairs
+from silograph.graph.pairs import Pairs, default_names
 from silograph.local.learn import Settings, SolverName, degree_missed, graph_of, learn, not_converged, worth_telling
 
 
@@ -100,25 +101,15 @@ class SmoothGraph(BaseEstimator):
         step: float | None = None,
         momentum: float = 0.9,
     ) -> None:
-        self.degree = degree
-        self.alpha = alpha
-        self.beta = beta
-        self.standardize = standardize
-        self.solver = solver
-        self.tol = tol
-        self.zeta = zeta
-        self.metric = metric
-        self.allowed = allowed
-        self.forbidden = forbidden
-        self.neighbours = neighbours
-        self.max_iter = max_iter
-        self.step = step
-        self.momentum = momentum
+        self.degree, self.alpha, self.beta, self.zeta = degree, alpha, beta, zeta
+        self.standardize, self.metric, self.allowed, self.forbidden = standardize, metric, allowed, forbidden
+        self.solver, self.tol, self.max_iter, self.neighbours = solver, tol, max_iter, neighbours
+        self.step, self.momentum = step, momentum
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from a table (samples, nodes), an array or a pandas or polars frame; `y` is ignored."""
         settings = self._settings()
-        values, names = self._validated(X, reset=True)
+        values, names = self._validate(X, reset=True)
         pairs = self._pairs(names)
         if self.metric == "precomputed":
             check_index(X, names)
@@ -139,7 +130,7 @@ class SmoothGraph(BaseEstimator):
         if self.metric == "precomputed":
             raise ParameterError("metric: precomputed distances cannot be added to. Use fit.")
         first = not hasattr(self, "_moments")
-        values, names = self._validated(X, reset=first, least_samples=1)
+        values, names = self._validate(X, reset=first, least_samples=1)
         if first:
             self._names = names
             self._moments = Moments(self._pairs(names))
@@ -186,15 +177,10 @@ class SmoothGraph(BaseEstimator):
         )
 
     def _pairs(self, names: tuple[str, ...]) -> Pairs:
-        return chosen_pairs(names, allowed=self.allowed, forbidden=self.forbidden, may_isolate=self.zeta > 0)
+        return choose_pairs(names, allowed=self.allowed, forbidden=self.forbidden, may_isolate=self.zeta > 0)
 
-    def _validated(self, X: Any, *, reset: bool, least_samples: int = 2) -> tuple[Matrix, tuple[str, ...]]:
-        if isinstance(X, str | PathLike):
-            raise SignalError(f"X: expected a table, got the path {str(X)!r}. Read it first, for example with pandas.")
-        if np.ma.is_masked(X):
-            raise SignalError(f"X: expected no masked values. {NO_GUESS}")
-        if is_frame(X):
-            check_numbers(X)
+    def _validate(self, X: Any, *, reset: bool, least_samples: int = 2) -> tuple[Matrix, tuple[str, ...]]:
+        check_input(X, source="X")
         values: Matrix = validate_data(
             self,
             X,
@@ -204,7 +190,7 @@ class SmoothGraph(BaseEstimator):
             ensure_min_samples=least_samples,
             ensure_min_features=2 if reset else 1,  # later, a wrong number of nodes is the clearer complaint
         )
-        names = frame_names(X) if is_frame(X) else numbered(values.shape[1])
+        names = frame_names(X) if is_frame(X) else default_names(values.shape[1])
         check_finite(values, names, source="signals", first_row=1)
         return values, names
 

@@ -15,7 +15,7 @@ from silograph.data.alignment import check_silo_names, order_of
 from silograph.data.readers.checks import NO_GUESS, check_finite
 from silograph.data.readers.frames import check_index, check_numbers, frame_names, is_frame
 from silograph.errors import SignalError, SilosError
-from silograph.graph.pairs import numbered
+from silograph.graph.pairs import default_names
 
 HOW = "Give a list or dict of tables (samples, nodes), or one table and groups=."
 
@@ -45,7 +45,19 @@ def tables_of(X: Any, groups: Any, *, square: bool) -> list[Table]:
         raise SilosError(f"X: expected several silos, got one {type(X).__name__}. {HOW}")
     check_silo_names(list(parts))
     tables = [_table(name, table, square=square) for name, table in parts.items()]
-    return [_aligned(tables[0], table, square=square) for table in tables]
+    return [_align(tables[0], table, square=square) for table in tables]
+
+
+def check_input(X: Any, *, source: str) -> None:
+    """Raise for what only looks like a table: a path, masked values, columns of something else than numbers."""
+    if isinstance(X, str | PathLike):
+        raise SignalError(
+            f"{source}: expected a table, got the path {str(X)!r}. Read it first, for example with pandas."
+        )
+    if np.ma.is_masked(X):
+        raise SignalError(f"{source}: expected no masked values. {NO_GUESS}")
+    if is_frame(X):
+        check_numbers(X)
 
 
 def _dimensions(X: Any) -> int:
@@ -77,12 +89,7 @@ def _rows(table: Any, index: np.ndarray) -> Any:
 
 
 def _table(silo: str, X: Any, *, square: bool) -> Table:
-    if isinstance(X, str | PathLike):
-        raise SignalError(f"{silo}: expected a table, got the path {str(X)!r}. Read it first, for example with pandas.")
-    if np.ma.is_masked(X):
-        raise SignalError(f"{silo}: expected no masked values. {NO_GUESS}")
-    if is_frame(X):
-        check_numbers(X)
+    check_input(X, source=silo)
     if _dimensions(X) not in (0, 2) or (_dimensions(X) == 0 and np.ndim(X) != 2):
         raise SilosError(f"{silo}: expected a table (samples, nodes), got {np.ndim(X)} dimensions. {HOW}")
     values: Matrix = check_array(
@@ -93,14 +100,14 @@ def _table(silo: str, X: Any, *, square: bool) -> Table:
         ensure_min_features=2,
         input_name=silo,
     )
-    names = frame_names(X) if is_frame(X) else numbered(values.shape[1])
+    names = frame_names(X) if is_frame(X) else default_names(values.shape[1])
     check_finite(values, names, source=silo, first_row=1)
     if square:
         check_index(X, names)
     return Table(silo, values, names)
 
 
-def _aligned(first: Table, table: Table, *, square: bool) -> Table:
+def _align(first: Table, table: Table, *, square: bool) -> Table:
     order = order_of(first.names, table.names, first=first.silo, silo=table.silo)
     if order is None:
         return table

@@ -15,7 +15,7 @@ import numpy as np
 from silograph._util.types import Matrix, Vector
 from silograph.data.moments import Moments
 from silograph.datasets.abide import Abide, load_abide
-from silograph.experiments.grids import learned
+from silograph.experiments.grids import learn_point
 from silograph.experiments.lab import SECONDS, Arrays
 from silograph.experiments.recipe import CONTENDERS, Recipe
 from silograph.graph.pairs import Pairs
@@ -49,7 +49,7 @@ def learn_brains(study: BrainStudy) -> Arrays:
         cost = moments.costs(standardize=True, names=abide.regions, source=subject)
         silos.append(Silo(name=subject, pairs=pairs, cost=cost, n_samples=moments.n_samples))
     began = perf_counter()
-    learned_study = learned(silos, CONTENDERS[study.method], study.recipe, {"nu": study.nu, "lam": study.lam})
+    learned_study = learn_point(silos, CONTENDERS[study.method], study.recipe, {"nu": study.nu, "lam": study.lam})
     return {
         "weights": np.stack(list(learned_study.graphs.values())),
         "consensus": learned_study.consensus,

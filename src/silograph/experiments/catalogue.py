@@ -48,7 +48,7 @@ EXPERIMENTS = (
 ALL = "all"
 
 
-def chosen(names: tuple[str, ...]) -> tuple[Experiment, ...]:
+def choose_experiments(names: tuple[str, ...]) -> tuple[Experiment, ...]:
     """The experiments of these names, in our order; `all` is all of them."""
     known = {experiment.name for experiment in EXPERIMENTS}
     for name in names:

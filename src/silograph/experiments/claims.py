@@ -33,7 +33,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Paired:
+class PairedTest:
     """One set of scores against another on the same draws."""
 
     label: str
@@ -60,17 +60,17 @@ class Paired:
         return self.low > -MARGIN and self.high < MARGIN
 
 
-def paired(label: str, first: Vector, second: Vector) -> Paired:
+def compare(label: str, first: Vector, second: Vector) -> PairedTest:
     """Compare draw by draw."""
     apart = first - second
     apart = np.where(np.abs(apart) < SAME, 0.0, apart)
     mean, n = float(apart.mean()), apart.size
     if n < 2 or not apart.any():
-        return Paired(label=label, n=n, mean=mean, low=mean, high=mean, p=1.0, direction=0)
+        return PairedTest(label=label, n=n, mean=mean, low=mean, high=mean, p=1.0, direction=0)
     half = float(stats.t.ppf(0.975, n - 1) * apart.std(ddof=1) / np.sqrt(n))
     moved = apart[apart != 0]
     ranks = np.sign(moved) * stats.rankdata(np.abs(moved))
-    return Paired(
+    return PairedTest(
         label=label,
         n=n,
         mean=mean,
@@ -81,7 +81,7 @@ def paired(label: str, first: Vector, second: Vector) -> Paired:
     )
 
 
-def holm(comparisons: Sequence[Paired]) -> list[Paired]:
+def holm(comparisons: Sequence[PairedTest]) -> list[PairedTest]:
     """The same with p-values corrected for their number."""
     order = np.argsort([c.p for c in comparisons], kind="stable")
     out, worst = list(comparisons), 0.0
@@ -95,7 +95,7 @@ def better_than(
     says: str, pairs: Mapping[str, tuple[Vector, Vector]], *, unit: str = HELD_OUT_FS, after: str = ""
 ) -> Claim:
     """A claim that the first is better than the second in every comparison."""
-    tests = holm([paired(label, first, second) for label, (first, second) in pairs.items()])
+    tests = holm([compare(label, first, second) for label, (first, second) in pairs.items()])
     wins, losses = sum(test.wins for test in tests), sum(test.loses for test in tests)
     above = sum(test.mean > 0 for test in tests)
     verdict: Verdict = "did not hold"
@@ -116,7 +116,7 @@ def as_good_as(
     says: str, pairs: Mapping[str, tuple[Vector, Vector]], *, unit: str = HELD_OUT_FS, after: str = ""
 ) -> Claim:
     """A claim that two are alike in every comparison."""
-    tests = holm([paired(label, first, second) for label, (first, second) in pairs.items()])
+    tests = holm([compare(label, first, second) for label, (first, second) in pairs.items()])
     alike, apart = sum(test.is_alike for test in tests), sum(test.wins or test.loses for test in tests)
     verdict = verdict_of([alike == len(tests), alike > 0])
     tally = f"Alike within {MARGIN:g} in {alike} of {len(tests)} comparisons, clearly different in {apart}."
@@ -129,36 +129,35 @@ def can_tell(n_draws: int, n_tests: int = 1) -> bool:
     return n_tests * 2 / 2.0**n_draws < LEVEL
 
 
-def table_of(tests: Sequence[Paired], unit: str) -> str:
+def table_of(tests: Sequence[PairedTest], unit: str) -> str:
     """Comparisons as a Markdown table."""
     lines = [f"| | mean difference in {unit} | 95 % interval, each alone | p (Holm) |", "|---|--:|--:|--:|"]
-    lines += [
-        f"| {test.label} | {signed(test.mean)} | {signed(test.low)} … {signed(test.high)} | {p_value(test.p)} |"
-        for test in tests
-    ]
+    for test in tests:
+        mean, low, high = map(format_signed, (test.mean, test.low, test.high))
+        lines.append(f"| {test.label} | {mean} | {low} … {high} | {format_p(test.p)} |")
     return "\n".join(lines)
 
 
-def signed(value: float, digits: int = 3) -> str:
+def format_signed(value: float, digits: int = 3) -> str:
     """A difference with its sign."""
     return f"{value:+.{digits}f}".replace("-", "\N{MINUS SIGN}")
 
 
-def p_value(p: float) -> str:
+def format_p(p: float) -> str:
     """A p-value as people write it."""
     return "< 0.0001" if p < 1e-4 else f"{p:.4f}" if p < 0.01 else f"{p:.2f}"
 
 
-def trends(rows: Mapping[str, tuple[Sequence[float], np.ndarray]]) -> tuple[list[Paired], str]:
+def trends(rows: Mapping[str, tuple[Sequence[float], np.ndarray]]) -> tuple[list[PairedTest], str]:
     """For each row, whether values (draws, places) go up or down with x, by the rank correlation of each draw."""
     tests = []
     for label, (x, values) in rows.items():
         correlation = np.array(  # none where nothing varies, as where all silos fused
             [stats.spearmanr(x, of_draw).statistic if np.ptp(of_draw) else 0.0 for of_draw in values]
         )
-        tests.append(paired(label, correlation, np.zeros_like(correlation)))
+        tests.append(compare(label, correlation, np.zeros_like(correlation)))
     tests = holm(tests)
-    lines = [f"* {test.label}: {signed(test.mean, 2)} (p {p_value(test.p)})" for test in tests]
+    lines = [f"* {test.label}: {format_signed(test.mean, 2)} (p {format_p(test.p)})" for test in tests]
     return tests, "Mean rank correlation (Spearman) over draws, p after Holm:\n\n" + "\n".join(lines)
 
 

@@ -13,10 +13,10 @@ from silograph.experiments.claims import (
     Claim,
     as_good_as,
     better_than,
-    signed,
+    format_signed,
     verdict_of,
 )
-from silograph.experiments.comparison import said
+from silograph.experiments.comparison import format_point
 from silograph.experiments.convergence import LOCAL_STEPS, ROUNDS
 from silograph.experiments.evidence import CONSENSUS_ROW, EVEN, LOCAL_ROW, Evidence
 from silograph.experiments.lab import Arrays
@@ -84,7 +84,7 @@ def one_choice_serves_both(evidence: Evidence) -> Claim:
         index = int(np.argmax(local + consensus))
         each = (float(local.max() - local[index]), float(consensus.max() - consensus[index]))
         lost[scenario.label] = max(each)
-        point = said(grid_of(CONTENDERS["ppgl"], evidence.recipe)[index])
+        point = format_point(grid_of(CONTENDERS["ppgl"], evidence.recipe)[index])
         lines.append(
             f"| {scenario.label} | {point} | {local[index]:.3f} | {each[0]:.3f} | {consensus[index]:.3f} | "
             f"{each[1]:.3f} |"
@@ -188,7 +188,7 @@ def tuning_flatters_little(evidence: Evidence) -> Claim:
         chosen = [evidence.choices[scenario.label][row] for scenario in EVEN]
         each = np.stack([one.scores[:, FS] - one.held_out for one in chosen])  # (scenarios, seeds)
         worst[row] = float(each.mean(axis=1).max())
-        pairs[f"{row} (worst scenario {signed(worst[row])})"] = (each.mean(axis=0), np.zeros(each.shape[1]))
+        pairs[f"{row} (worst scenario {format_signed(worst[row])})"] = (each.mean(axis=0), np.zeros(each.shape[1]))
     after = (
         "FS at the chosen point minus FS held out, mean over the six scenarios of Tables I and II. In its worst "
         f"scenario a row gains {max(worst.values()):.3f} at most. The verdicts above are therefore taken from "

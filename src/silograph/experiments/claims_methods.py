@@ -10,8 +10,8 @@ from silograph.experiments.claims import (
     Claim,
     better_than,
     can_tell,
+    compare,
     holm,
-    paired,
     table_of,
     verdict_of,
 )
@@ -111,7 +111,7 @@ def averaging_is_worst_with_much_data(evidence: Evidence) -> Claim:
 
 def averaging_loses_to_alone(evidence: Evidence) -> Claim:
     """IGL against FedAvg at N = 100; the smaller sizes show where it turns."""
-    turns = holm([paired(label, *pair) for label, pair in evidence.against(SIZES, ["IGL"], ["FedAvg"]).items()])
+    turns = holm([compare(label, *pair) for label, pair in evidence.against(SIZES, ["IGL"], ["FedAvg"]).items()])
     says = "IGL performs better than FedAvg when N is large"
     verdict = verdict_of([turns[-1].wins]) if can_tell(evidence.n_draws, len(turns)) else "too few draws"
     return Claim(says=says, verdict=verdict, evidence=f"By size:\n\n{table_of(turns, HELD_OUT_FS)}")
@@ -119,7 +119,7 @@ def averaging_loses_to_alone(evidence: Evidence) -> Claim:
 
 def averaging_needs_alikeness(evidence: Evidence) -> Claim:
     """FedAvg and FedProx against personal graphs, from unlike silos to alike ones."""
-    tests = holm([paired(label, *pair) for label, pair in evidence.against(SHARES, AVERAGING, ["PPGL-L"]).items()])
+    tests = holm([compare(label, *pair) for label, pair in evidence.against(SHARES, AVERAGING, ["PPGL-L"]).items()])
     far, near = tests[:2], tests[-2:]
     parts = [all(test.loses for test in far), all(test.low > -MARGIN for test in near)]
     text = (

@@ -7,11 +7,11 @@ import numpy as np
 from silograph.experiments.claims import (
     Claim,
     better_than,
-    signed,
+    format_signed,
     trends,
     verdict_of,
 )
-from silograph.experiments.comparison import said
+from silograph.experiments.comparison import format_point
 from silograph.experiments.evidence import CONSENSUS_ROW, LOCAL_ROW, Evidence, Pairs
 from silograph.experiments.outcome import EXACT
 from silograph.experiments.scenarios import NESTED, UNEQUAL
@@ -45,7 +45,9 @@ def small_silos_gain(evidence: Evidence) -> Claim:
     tests, text = trends({f"gain over {row} against N": (UNEQUAL.n_samples, gain) for row, gain in gains.items()})
     each = "; ".join(
         f"over {row}: "
-        + ", ".join(f"{signed(float(g))} (N = {n})" for n, g in zip(UNEQUAL.n_samples, gain.mean(axis=0), strict=True))
+        + ", ".join(
+            f"{format_signed(float(g))} (N = {n})" for n, g in zip(UNEQUAL.n_samples, gain.mean(axis=0), strict=True)
+        )
         for row, gain in gains.items()
     )
     says = "Silos with few samples gain most from the others"
@@ -82,7 +84,7 @@ def weights_follow(evidence: Evidence) -> Claim:
 def adaptive_weights_help(evidence: Evidence) -> Claim:
     """Table III, iterated."""
     edges = [
-        f"{s.label}, {row} {said(chosen.at_edge)}"
+        f"{s.label}, {row} {format_point(chosen.at_edge)}"
         for s in (UNEQUAL, NESTED)
         for row, chosen in evidence.choices[s.label].items()
         if chosen.at_edge and not row.endswith(EXACT)

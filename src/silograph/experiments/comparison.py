@@ -46,7 +46,7 @@ ABLATION_ROWS = (
 Choices = dict[str, dict[str, Chosen]]  # scenario, row → what was chosen
 
 
-def chosen_in(session: Session, scenarios: Sequence[Scenario], rows: Sequence[Row]) -> Choices:
+def choose_points(session: Session, scenarios: Sequence[Scenario], rows: Sequence[Row]) -> Choices:
     """Run the scenarios and choose each row's point."""
     results = session.trials(*scenarios)
     return {
@@ -93,7 +93,7 @@ def _row(block: str, row: str, chosen: Chosen, paper: tuple[float, ...] | None) 
 
 def _notes(choices: Choices, n_seeds: int, recipe: Recipe) -> tuple[str, ...]:
     tuned = [
-        f"{block}: " + "; ".join(f"{row} {said(chosen.point)}" for row, chosen in rows.items() if chosen.point)
+        f"{block}: " + "; ".join(f"{row} {format_point(chosen.point)}" for row, chosen in rows.items() if chosen.point)
         for block, rows in choices.items()
     ]
     return (
@@ -124,13 +124,13 @@ def _astray(choices: Choices) -> list[str]:
 def _at_edges(choices: Choices) -> list[str]:
     out = []
     for block, rows in choices.items():
-        found = [f"{row} {said(chosen.at_edge)}" for row, chosen in rows.items() if chosen.at_edge]
+        found = [f"{row} {format_point(chosen.at_edge)}" for row, chosen in rows.items() if chosen.at_edge]
         if found:
             out.append(f"{block}: " + "; ".join(found))
     return out
 
 
-def said(point: Point) -> str:
+def format_point(point: Point) -> str:
     """A point of a grid in the paper's letters."""
     letters = {"beta": "β", "strength": "μ", "nu": "ν", "lam": "λ"}
     return " ".join(f"{letters[name]}={value:g}" for name, value in point.items())

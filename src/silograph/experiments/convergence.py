@@ -8,7 +8,7 @@ import numpy as np
 
 from silograph._util.types import Vector
 from silograph.engine.study import StudyResult, learn_silos
-from silograph.experiments.grids import learned
+from silograph.experiments.grids import learn_point
 from silograph.experiments.lab import Arrays
 from silograph.experiments.recipe import CONTENDERS, Recipe, grid_of, settings_of
 from silograph.experiments.scenarios import Scenario
@@ -30,7 +30,7 @@ class Descent:
     recipe: Recipe
 
 
-def follow(descent: Descent) -> Arrays:
+def follow_descent(descent: Descent) -> Arrays:
     """Relative distances to the optimum (K, rounds) of local graphs and consensus.
 
     And for every point of the grid, with the recipe's K and T, the largest relative rise of the objective in one round.
@@ -42,11 +42,11 @@ def follow(descent: Descent) -> Arrays:
     local, consensus = [], []
     for local_steps in LOCAL_STEPS:
         recipes = [replace(descent.recipe, local_steps=local_steps, rounds=rounds) for rounds in ROUNDS]
-        studies = [learned(silos, CONTENDERS["ppgl"], recipe, point) for recipe in recipes]
+        studies = [learn_point(silos, CONTENDERS["ppgl"], recipe, point) for recipe in recipes]
         local.append([_apart(_locals(study), _locals(best)) for study in studies])
         consensus.append([_apart(study.consensus, best.consensus) for study in studies])
     points = grid_of(CONTENDERS["ppgl"], descent.recipe)
-    rises = [_largest_rise(learned(silos, CONTENDERS["ppgl"], descent.recipe, point)) for point in points]
+    rises = [_largest_rise(learn_point(silos, CONTENDERS["ppgl"], descent.recipe, point)) for point in points]
     return {"local": np.array(local), "consensus": np.array(consensus), "rises": np.array(rises)}
 
 

@@ -20,11 +20,12 @@ from silograph.experiments.brains import subjects_of
 from silograph.experiments.outcome import Outcome, Picture
 from silograph.experiments.session import Session
 from silograph.experiments.table5 import LAM, NU, studies, study_of
-from silograph.report.drawing import BLUE, RED, draw_graph, edge_legend, panels, styled
+from silograph.report.brain import VIEWS
+from silograph.report.drawing import draw_graph, edge_legend, panels, styled
+from silograph.report.palette import BLUE, OWN_DASH, RED
 
 TITLE = "Brain graphs of two groups (ABIDE)"
-VIEWS = {"Sagittal": (1, 2), "Axial": (0, 1), "Coronal": (0, 2)}  # which of x, y, z are drawn
-HEADS = {"Sagittal": "x", "Axial": "z", "Coronal": "y"}  # nilearn's names of them
+HEADS = {"Sagittal": "x", "Axial": "z", "Coronal": "y"}  # nilearn's names of the views
 Groups = dict[str, Vector]  # name of a group to its mean graph
 SHARED_DRAWN, OWN_DRAWN = 100, 50  # the strongest edges of each kind: more hide each other
 
@@ -90,7 +91,7 @@ def _in_heads(groups: Groups, shared: np.ndarray, centres: Matrix) -> Figure:
         left, bottom, width, height = column / 3, 0.53 - 0.46 * row, 1 / 3, 0.4
         ax = figure.add_axes((left, bottom, width, height))
         head = plot_glass_brain(None, display_mode=HEADS[view], figure=figure, axes=ax, annotate=False)
-        for chosen, color, dash in ((~shared, BLUE, (0, (2, 1))), (shared, RED, "solid")):
+        for chosen, color, dash in ((~shared, BLUE, OWN_DASH), (shared, RED, "solid")):
             of_kind = squareform(np.where(chosen, w, 0.0))
             if of_kind.any():
                 head.add_graph(

@@ -7,13 +7,14 @@ from matplotlib.axes import Axes
 
 from silograph._util.types import Matrix, Vector
 from silograph.datasets.locate import COIL20, locate
-from silograph.experiments.grids import learned
-from silograph.experiments.images import NMI, agreement, communities, drawn_objects, silos_of, views_of
+from silograph.experiments.grids import learn_point
+from silograph.experiments.images import NMI, agreement, communities, draw_objects, silos_of, views_of
 from silograph.experiments.outcome import Outcome, Picture
 from silograph.experiments.recipe import CONTENDERS
 from silograph.experiments.session import Session
-from silograph.experiments.table4 import found_in
-from silograph.report.drawing import BLUE, GREY, LOOKS, draw_edges, panels, styled, without_frame
+from silograph.experiments.table4 import learn_and_choose
+from silograph.report.drawing import GREY, LOOKS, draw_edges, panels, styled, without_frame
+from silograph.report.palette import BLUE
 
 TITLE = "Communities in graphs of images (COIL-20)"
 SHOWN = (("IGL", "view2"), ("FedAvg", "view2"), ("PPGL-L", "view2"), ("PPGL-C", None))
@@ -23,15 +24,15 @@ SEED = 0
 
 def run(session: Session) -> Outcome:
     """Four graphs of the first draw, in the paper's choice: of the second view, and the consensus."""
-    found = found_in(session)
+    found = learn_and_choose(session)
     recipe, chosen = found.recipe, found.chosen
-    objects = drawn_objects(SEED)
+    objects = draw_objects(SEED)
     views = views_of(objects, locate(COIL20, session.coil))
     silos = silos_of(views)
     with styled():
         figure, axes = panels(1, 4, width=10, height=2.9)
         for ax, (row, silo) in zip(axes, SHOWN, strict=True):
-            study = learned(silos, CONTENDERS[METHODS[row]], recipe, chosen[row].point)
+            study = learn_point(silos, CONTENDERS[METHODS[row]], recipe, chosen[row].point)
             w = study.consensus if silo is None else study.graphs[silo]
             nmi = agreement(communities(w, recipe.threshold), views.labels)[NMI]
             _draw(ax, w, views.labels, recipe.threshold)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from silograph.experiments.comparison import said
-from silograph.experiments.convergence import LOCAL_STEPS, ROUNDS, Descent, follow
+from silograph.experiments.comparison import format_point
+from silograph.experiments.convergence import LOCAL_STEPS, ROUNDS, Descent, follow_descent
 from silograph.experiments.lab import Arrays
 from silograph.experiments.outcome import Number, Outcome, Picture, Table, mean_and_error
 from silograph.experiments.recipe import Point
@@ -29,7 +29,7 @@ def descents(session: Session) -> tuple[Point, Sequence[Arrays]]:
         Descent(scenario=scenario, seed=seed, nu=point["nu"], lam=point["lam"], recipe=session.recipe)
         for seed in range(min(session.scale.seeds, MOST_SEEDS))
     ]
-    return point, session.lab.results("convergence", follow, jobs)
+    return point, session.lab.results("convergence", follow_descent, jobs)
 
 
 def run(session: Session) -> Outcome:
@@ -53,8 +53,8 @@ def run(session: Session) -> Outcome:
         axes[0].set_ylabel("‖w − w*‖ / ‖w*‖")
         axes[0].legend()
     caption = (
-        f"Relative distance to the exact optimum after so many rounds at {said(point)}; means over {len(results)} "
-        f"seeds. The grey line is the paper's T = {session.recipe.rounds}."
+        f"Relative distance to the exact optimum after so many rounds at {format_point(point)}; means over "
+        f"{len(results)} seeds. The grey line is the paper's T = {session.recipe.rounds}."
     )
     data = Table(name="figure-convergence", title=TITLE, numbers=tuple(numbers), digits=4)
     return Outcome(

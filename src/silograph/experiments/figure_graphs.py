@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from silograph.experiments.comparison import DRAWN_ROWS, said
-from silograph.experiments.grids import learned
+from silograph.experiments.comparison import DRAWN_ROWS, format_point
+from silograph.experiments.grids import learn_point
 from silograph.experiments.outcome import Outcome, Picture
 from silograph.experiments.recipe import CONTENDERS
 from silograph.experiments.scenarios import SIZES
@@ -32,7 +32,7 @@ def run(session: Session) -> Outcome:
         axes[0].set_title("Ground truth")
         for ax, row in zip(axes[1:], DRAWN_ROWS, strict=True):
             point = choose(row, scenario, trials, recipe).point
-            study = learned(silos, CONTENDERS[row.method], recipe, point)
+            study = learn_point(silos, CONTENDERS[row.method], recipe, point)
             w = study.graphs["C1"]
             has = CONTENDERS[row.method].has_consensus
             draw_graph(
@@ -40,7 +40,7 @@ def run(session: Session) -> Outcome:
                 threshold=recipe.threshold,
             )  # fmt: skip
             found = f"FS {f_score(truth, w, recipe.threshold):.2f}"
-            ax.set_title(f"{row.label}\n{found}" + (f", {said(point)}" if point else ""))
+            ax.set_title(f"{row.label}\n{found}" + (f", {format_point(point)}" if point else ""))
         edge_legend(figure, shared="in the consensus graph", own="in this silo's graph only")
     caption = (
         "The graph of the first of five silos, on the places of its nodes; lines are as wide as weights are large. "

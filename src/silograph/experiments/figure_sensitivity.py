@@ -9,7 +9,7 @@ from silograph.experiments.scenarios import SIZES
 from silograph.experiments.selection import CONSENSUS, Row, scores_of
 from silograph.experiments.session import Session
 from silograph.experiments.trials import FS
-from silograph.report.drawing import panels, styled
+from silograph.report.drawing import LOOKS, panels, styled
 
 TITLE = "Sensitivity to ν and λ (N = 100, q = 0.5)"
 ROWS = (
@@ -35,7 +35,7 @@ def run(session: Session) -> Outcome:
             )
             image = ax.imshow(means.T, origin="lower", cmap="cividis", vmin=0, vmax=0.85, aspect="auto")
             best = np.unravel_index(np.argmax(means), means.shape)
-            ax.plot(*best, "*", color="#c1121f", markersize=11, markeredgecolor="white")
+            ax.plot(*best, "*", color=LOOKS[1]["color"], markersize=11, markeredgecolor="white")
             ax.set_title(f"{row.label}: best {means.max():.3f}")
             ax.set_xticks(range(len(grids.nus)), [f"{nu:g}" for nu in grids.nus])
             ax.set_yticks(range(len(grids.lams)), [f"{lam:g}" for lam in grids.lams])

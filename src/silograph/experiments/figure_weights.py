@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from silograph.experiments.comparison import said
+from silograph.experiments.comparison import format_point
 from silograph.experiments.outcome import Number, Outcome, Picture, Table, mean_and_error
 from silograph.experiments.printed import WEIGHTS
 from silograph.experiments.scenarios import NESTED, UNEQUAL
@@ -36,7 +36,7 @@ def run(session: Session) -> Outcome:
             values = scenario.n_samples if unequal else scenario.shared
             assert isinstance(values, tuple)
             ax.set_xticks(places, [f"C{k}\n{'N' if unequal else 'q'} = {v:g}" for k, v in enumerate(values, start=1)])
-            ax.set_title(f"{scenario.label}: {said(chosen.point)}")
+            ax.set_title(f"{scenario.label}: {format_point(chosen.point)}")
             numbers += [
                 Number(block=scenario.label, row="γ / mean γ", column=f"C{k + 1}", ours=mean, error=error, paper=paper)
                 for k, (mean, error, paper) in enumerate(zip(means, errors, printed.tolist(), strict=True))

@@ -50,14 +50,14 @@ def _block(table: Table, block: str) -> list[str]:
         cells = [row]
         for column in columns:
             number = table.number(block, row, column)
-            cells.append(said(number, table.digits))
+            cells.append(format_number(number, table.digits))
             if column in printed:
-                cells += ["", ""] if number is None else list(beside(number, table.digits))
+                cells += ["", ""] if number is None else list(format_printed(number, table.digits))
         lines.append(_line(cells))
     return lines
 
 
-def said(number: Number | None, digits: int) -> str:
+def format_number(number: Number | None, digits: int) -> str:
     """Our number with its standard error."""
     if number is None:
         return ""
@@ -66,7 +66,7 @@ def said(number: Number | None, digits: int) -> str:
     return f"{number.ours:.{digits}f}{error}".replace("-", "\N{MINUS SIGN}")
 
 
-def beside(number: Number, digits: int) -> tuple[str, str]:
+def format_printed(number: Number, digits: int) -> tuple[str, str]:
     """The paper's number and the difference."""
     if number.paper is None or number.difference is None:
         return "", ""

@@ -15,7 +15,7 @@ from silograph.protocol.silo import Silo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LearnResult:
+class PointResult:
     """What a method learned at one point."""
 
     graphs: Matrix  # (silos, pairs)
@@ -24,17 +24,17 @@ class LearnResult:
     gap: float = np.nan  # certified, relative; NaN where an iteration has none
 
 
-def learned(silos: Sequence[Silo], contender: Contender, recipe: Recipe, point: Point) -> StudyResult:
+def learn_point(silos: Sequence[Silo], contender: Contender, recipe: Recipe, point: Point) -> StudyResult:
     """The study at one point, with its certificate."""
     return learn_silos(silos, settings_of(contender, recipe, point), workers=1)
 
 
-def learned_everywhere(silos: Sequence[Silo], contender: Contender, recipe: Recipe) -> list[LearnResult]:
+def learn_grid(silos: Sequence[Silo], contender: Contender, recipe: Recipe) -> list[PointResult]:
     """The same at all points; the iterations of several silos in one compiled sweep, number for number the same."""
     points = grid_of(contender, recipe)
     if contender.is_exact or contender.method == "independent":
         return [
-            LearnResult(
+            PointResult(
                 graphs=np.stack(list(study.graphs.values())),
                 consensus=study.consensus,
                 gamma=np.array(list(study.contributions.values())),
@@ -42,9 +42,9 @@ def learned_everywhere(silos: Sequence[Silo], contender: Contender, recipe: Reci
             )
             for study in _studies(silos, contender, recipe, points)
         ]
-    swept = _swept(silos, contender, recipe, points)
+    swept = _sweep(silos, contender, recipe, points)
     parts = zip(swept.graphs, swept.consensus, swept.gamma, strict=True)
-    return [LearnResult(graphs=graphs, consensus=consensus, gamma=gamma) for graphs, consensus, gamma in parts]
+    return [PointResult(graphs=graphs, consensus=consensus, gamma=gamma) for graphs, consensus, gamma in parts]
 
 
 def _studies(
@@ -59,7 +59,7 @@ def _studies(
         yield study
 
 
-def objective(silos: Sequence[Silo], learned: LearnResult, recipe: Recipe, point: Point) -> float:
+def objective(silos: Sequence[Silo], learned: PointResult, recipe: Recipe, point: Point) -> float:
     """The paper's objective of what was learned: Σ g_i(w_i) + ρ‖w_i − w_con‖ + λ‖w_con‖₁."""
     total = point["lam"] * float(learned.consensus.sum())
     for silo, w in zip(silos, learned.graphs, strict=True):
@@ -68,7 +68,7 @@ def objective(silos: Sequence[Silo], learned: LearnResult, recipe: Recipe, point
     return total
 
 
-def _swept(silos: Sequence[Silo], contender: Contender, recipe: Recipe, points: Sequence[Point]) -> Swept:
+def _sweep(silos: Sequence[Silo], contender: Contender, recipe: Recipe, points: Sequence[Point]) -> Swept:
     costs, pairs = np.stack([silo.cost for silo in silos]), silos[0].pairs
     iteration = Iteration(
         alpha=recipe.alpha,

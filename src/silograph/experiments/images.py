@@ -18,7 +18,7 @@ from sklearn.metrics import fowlkes_mallows_score, normalized_mutual_info_score,
 from silograph._util.types import Vector
 from silograph.data.moments import Moments
 from silograph.datasets.coil import CoilSilos, coil_silos, load_coil20
-from silograph.experiments.grids import LearnResult, learned_everywhere
+from silograph.experiments.grids import PointResult, learn_grid
 from silograph.experiments.lab import SECONDS, Arrays
 from silograph.experiments.recipe import CONTENDERS, Contender, Recipe
 from silograph.graph.pairs import Pairs
@@ -41,7 +41,7 @@ class ImageTrial:
     raw: bool = False  # distances between images in the pixels' own unit
 
 
-def drawn_objects(seed: int) -> tuple[int, ...]:
+def draw_objects(seed: int) -> tuple[int, ...]:
     """Four random objects."""
     chosen = np.random.default_rng([20, seed]).choice(N_OBJECTS, N_CHOSEN, replace=False)
     return tuple(int(number) for number in np.sort(chosen))
@@ -57,7 +57,7 @@ def run_image_trial(trial: ImageTrial) -> Arrays:
         out[f"{name}/scores"] = np.array(
             [
                 [agreement(communities(w, trial.recipe.threshold), views.labels) for w in graphs_of(learned, contender)]
-                for learned in learned_everywhere(silos, contender, trial.recipe)
+                for learned in learn_grid(silos, contender, trial.recipe)
             ]
         )
         out[name + SECONDS] = np.array(perf_counter() - began)
@@ -84,7 +84,7 @@ def silos_of(views: CoilSilos, *, raw: bool = False) -> list[Silo]:
     return out
 
 
-def graphs_of(learned: LearnResult, contender: Contender) -> list[Vector]:
+def graphs_of(learned: PointResult, contender: Contender) -> list[Vector]:
     """The silos' graphs, and the consensus where the method learns one."""
     return [*learned.graphs, *([learned.consensus] if contender.has_consensus else [])]
 

@@ -27,16 +27,16 @@ def index_page(session: Session, experiments: Sequence[Experiment]) -> str:
     recipe, grids, scale = session.recipe, session.recipe.grids, session.scale
     settings = {
         "model": f"α = {recipe.alpha:g}, β = {recipe.beta:g}, ζ = {recipe.zeta:g}; FedAvg and FedProx choose β from "
-        f"{_listed(grids.betas)}, “IGL, own β” from {_listed(grids.own_betas)}. The paper takes IGL's best β for "
+        f"{_as_set(grids.betas)}, “IGL, own β” from {_as_set(grids.own_betas)}. The paper takes IGL's best β for "
         "all: see [table-beta](table-beta.md)",
         "algorithm": f"w⁰ = {recipe.first_weight:g}, ε_γ = {recipe.gamma_epsilon:g}, η = {recipe.step:g}, "
         f"ξ = {recipe.momentum:g}, T = {recipe.rounds}, K = {recipe.local_steps}; IGL "
         f"{recipe.rounds * recipe.local_steps} steps",
         "an edge": f"a weight above {recipe.threshold:g}; relative error of weights as they are",
-        "grid of ν": _listed(grids.nus),
-        "grid of λ": _listed(grids.lams),
-        "grid of ν for equal weights": _listed(grids.equal_nus),
-        "grid of μ": _listed(grids.strengths),
+        "grid of ν": _as_set(grids.nus),
+        "grid of λ": _as_set(grids.lams),
+        "grid of ν for equal weights": _as_set(grids.equal_nus),
+        "grid of μ": _as_set(grids.strengths),
     }
     quick = "\n**A quick look: few draws, coarse grids. Not for conclusions.**\n" if scale.is_quick else ""
     lines = [
@@ -70,5 +70,5 @@ def index_page(session: Session, experiments: Sequence[Experiment]) -> str:
     return "\n".join(lines)
 
 
-def _listed(values: Sequence[float]) -> str:
+def _as_set(values: Sequence[float]) -> str:
     return "{" + ", ".join(f"{value:g}" for value in values) + "}"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from silograph.methods.settings import MethodName, StudySettings
+from silograph.methods.common.settings import StudySettings
 
 Point = Mapping[str, float]  # one point of a method's grid: names of StudySettings to values
 
@@ -69,7 +69,7 @@ class Recipe:
 class Contender:
     """A method as the tables run it."""
 
-    method: MethodName
+    method: str
     options: Mapping[str, Any]  # of StudySettings
     searches: Mapping[str, str]  # what its grid is over, of β, μ, ν and λ, and which values of Grids it takes
     has_consensus: bool = False

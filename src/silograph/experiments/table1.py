@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from silograph.experiments.comparison import MAIN_ROWS, chosen_in, table_of
+from silograph.experiments.comparison import MAIN_ROWS, choose_points, table_of
 from silograph.experiments.outcome import Outcome
 from silograph.experiments.printed import TABLE_1
 from silograph.experiments.scenarios import SIZES
@@ -13,5 +13,5 @@ TITLE = "Table I: varying data sizes"
 
 def run(session: Session) -> Outcome:
     """Learn, choose, compare."""
-    choices = chosen_in(session, SIZES, MAIN_ROWS)
+    choices = choose_points(session, SIZES, MAIN_ROWS)
     return Outcome(tables=(table_of("table1", TITLE, choices, TABLE_1, session.recipe),))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from silograph.experiments.comparison import MAIN_ROWS, chosen_in, table_of
+from silograph.experiments.comparison import MAIN_ROWS, choose_points, table_of
 from silograph.experiments.outcome import Outcome
 from silograph.experiments.printed import TABLE_2
 from silograph.experiments.scenarios import SHARES
@@ -13,5 +13,5 @@ TITLE = "Table II: varying data heterogeneity"
 
 def run(session: Session) -> Outcome:
     """Learn, choose, compare."""
-    choices = chosen_in(session, SHARES, MAIN_ROWS)
+    choices = choose_points(session, SHARES, MAIN_ROWS)
     return Outcome(tables=(table_of("table2", TITLE, choices, TABLE_2, session.recipe),))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from silograph.experiments.comparison import ABLATION_ROWS, chosen_in, table_of
+from silograph.experiments.comparison import ABLATION_ROWS, choose_points, table_of
 from silograph.experiments.outcome import Outcome
 from silograph.experiments.printed import TABLE_3
 from silograph.experiments.scenarios import NESTED, UNEQUAL
@@ -13,5 +13,5 @@ TITLE = "Table III: without the adaptive weights"
 
 def run(session: Session) -> Outcome:
     """Learn, choose, compare."""
-    choices = chosen_in(session, (UNEQUAL, NESTED), ABLATION_ROWS)
+    choices = choose_points(session, (UNEQUAL, NESTED), ABLATION_ROWS)
     return Outcome(tables=(table_of("table3", TITLE, choices, TABLE_3, session.recipe),))

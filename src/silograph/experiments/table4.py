@@ -13,8 +13,8 @@ import numpy as np
 from silograph.datasets.coil import load_coil20
 from silograph.datasets.locate import COIL20, fingerprint, locate
 from silograph.experiments.claims import Claim, better_than
-from silograph.experiments.comparison import MAIN_ROWS, said
-from silograph.experiments.images import MEASURES, NMI, ImageTrial, drawn_objects, run_image_trial
+from silograph.experiments.comparison import MAIN_ROWS, format_point
+from silograph.experiments.images import MEASURES, NMI, ImageTrial, draw_objects, run_image_trial
 from silograph.experiments.lab import Arrays
 from silograph.experiments.outcome import EXACT, Number, Outcome, Table, mean_and_error
 from silograph.experiments.printed import TABLE_4
@@ -50,7 +50,7 @@ def run(session: Session) -> Outcome:
         "exact optimum.",
     ]
     for block in (SCALED, RAW):
-        found = found_in(session, raw=block == RAW)
+        found = learn_and_choose(session, raw=block == RAW)
         numbers += [number for row, chosen in found.chosen.items() for number in _row(block, row, chosen)]
         notes += _notes(block, found, session.scale.draws)
     table = Table(
@@ -71,8 +71,8 @@ def _row(block: str, row: str, chosen: Chosen) -> list[Number]:
 
 def _notes(block: str, found: Found, n_draws: int) -> list[str]:
     perfect = {row: int((chosen.scores[:, NMI] > 1 - 1e-9).sum()) for row, chosen in found.chosen.items()}
-    points = [f"{row} {said(chosen.point)}" for row, chosen in found.chosen.items() if chosen.point]
-    edges = [f"{row} {said(chosen.at_edge)}" for row, chosen in found.chosen.items() if chosen.at_edge]
+    points = [f"{row} {format_point(chosen.point)}" for row, chosen in found.chosen.items() if chosen.point]
+    edges = [f"{row} {format_point(chosen.at_edge)}" for row, chosen in found.chosen.items() if chosen.at_edge]
     halves = " and ".join(f"{beta:g}" for beta in found.beta_of_halves)
     return [
         f"{block}: all four objects found in {', '.join(f'{count} ({row})' for row, count in perfect.items())} of "
@@ -91,7 +91,7 @@ class Found:
     chosen: dict[str, Chosen]
 
 
-def found_in(session: Session, *, raw: bool = False) -> Found:
+def learn_and_choose(session: Session, *, raw: bool = False) -> Found:
     """Choose β by IGL, as the paper says; then run every method on every draw with it, and choose the rest."""
     grids = session.scale.image_grids
     recipe = replace(session.recipe, grids=replace(grids, betas=RAW_BETAS, own_betas=RAW_BETAS) if raw else grids)
@@ -114,7 +114,7 @@ def _trials(session: Session, recipe: Recipe, methods: tuple[str, ...], *, raw: 
     path = locate(COIL20, session.coil).resolve()
     load_coil20(path)  # complains at once, not from within a worker
     first = ImageTrial(objects=(), recipe=recipe, methods=methods, path=path, data=fingerprint(path), raw=raw)
-    jobs = [replace(first, objects=drawn_objects(seed)) for seed in range(session.scale.draws)]
+    jobs = [replace(first, objects=draw_objects(seed)) for seed in range(session.scale.draws)]
     return session.lab.results("COIL-20", run_image_trial, jobs)
 
 
@@ -122,7 +122,7 @@ def claims(session: Session) -> list[Claim]:
     """PPGL-C and PPGL-L against every baseline, draw by draw, held out; and what an exact optimum makes of it."""
     out = []
     for raw, unit in ((True, "raw pixels"), (False, "distances in units of their mean")):
-        chosen = found_in(session, raw=raw).chosen
+        chosen = learn_and_choose(session, raw=raw).chosen
         for row in ("PPGL-C", "PPGL-L"):
             says = f"{row} shows the objects better than every baseline (Table IV), from {unit}"
             pairs = {f"{row} − {other}": (chosen[row].held_out, chosen[other].held_out) for other in BASELINES}

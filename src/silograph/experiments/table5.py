@@ -15,7 +15,7 @@ from silograph._util.types import Vector
 from silograph.datasets.abide import load_abide
 from silograph.datasets.locate import ABIDE, fingerprint, locate
 from silograph.experiments.brains import BrainStudy, edges_and_weights, edges_that_differ, learn_brains, permutation_p
-from silograph.experiments.claims import LEVEL, Claim, p_value, verdict_of
+from silograph.experiments.claims import LEVEL, Claim, format_p, verdict_of
 from silograph.experiments.lab import Arrays
 from silograph.experiments.outcome import Number, Outcome, Table, mean_and_error
 from silograph.experiments.printed import TABLE_5
@@ -118,7 +118,7 @@ def claims(session: Session) -> list[Claim]:
         p = permutation_p(values, first, session.scale.permutations)
         parts.append(autism < control and p < LEVEL)
         form = ".0f" if measure == "edges" else ".4f"
-        words.append(f"{measure} {autism:{form}} (autism) against {control:{form}} (control), p {p_value(p)}")
+        words.append(f"{measure} {autism:{form}} (autism) against {control:{form}} (control), p {format_p(p)}")
     fewer = (
         f"Not a test of the paper's own subjects: ours are of one site, in another atlas. At ν = {NU:g}, λ = {LAM:g} "
         f"(exact): {'; '.join(words)}. Other parameters and subjects: [table5-sensitivity](table5-sensitivity.md)."
@@ -148,7 +148,7 @@ def _changed_edges(session: Session, result: Arrays) -> Claim:
     text = (
         f"{count} of {n_pairs} edges differ between the groups when all are tested at once (largest standardised "
         f"difference against its distribution under {n_permutations} relabellings, 5 % for any false one); the "
-        f"p-value of the largest is {p_value(p)}. Held if {SOME:.0%} of them do, in part if any does."
+        f"p-value of the largest is {format_p(p)}. Held if {SOME:.0%} of them do, in part if any does."
     )
     says = "Some edges differ noticeably between autistic subjects and controls"
     return Claim(says=says, verdict=verdict_of([count >= SOME * n_pairs, count > 0]), evidence=text)
@@ -156,16 +156,16 @@ def _changed_edges(session: Session, result: Arrays) -> Claim:
 
 def studies(session: Session, points: Sequence[tuple[float, float]], method: str) -> list[Arrays]:
     """One study of all subjects per point."""
-    return _learned(session, [replace(study_of(session), method=method, nu=nu, lam=lam) for nu, lam in points])
+    return _learn_all(session, [replace(study_of(session), method=method, nu=nu, lam=lam) for nu, lam in points])
 
 
 def subsets(session: Session) -> list[Arrays]:
     """Studies of random subjects, as many of each group as the paper has."""
     first = replace(study_of(session), subjects=session.scale.subset)
-    return _learned(session, [replace(first, seed=seed) for seed in range(session.scale.subsets)])
+    return _learn_all(session, [replace(first, seed=seed) for seed in range(session.scale.subsets)])
 
 
-def _learned(session: Session, jobs: Sequence[BrainStudy]) -> list[Arrays]:
+def _learn_all(session: Session, jobs: Sequence[BrainStudy]) -> list[Arrays]:
     load_abide(jobs[0].path)  # complains at once, not from within a worker
     return session.lab.results("ABIDE", learn_brains, jobs)
 

@@ -15,7 +15,7 @@ from silograph._util.types import Vector
 from silograph.data.moments import Moments
 from silograph.datasets.synthetic import SyntheticSilos, make_silos
 from silograph.errors import SilographError
-from silograph.experiments.grids import LearnResult, learned_everywhere, objective
+from silograph.experiments.grids import PointResult, learn_grid, objective
 from silograph.experiments.lab import SECONDS, Arrays
 from silograph.experiments.recipe import CONTENDERS, Contender, Recipe, grid_of
 from silograph.experiments.scenarios import Scenario
@@ -50,7 +50,7 @@ def run_trial(trial: Trial) -> Arrays:
     out: Arrays = {}
     for name in trial.scenario.methods:
         contender, began = CONTENDERS[name], perf_counter()
-        learned = learned_everywhere(silos, contender, recipe)
+        learned = learn_grid(silos, contender, recipe)
         if contender.is_exact:
             _check_certified(learned, trial, name)
         out[f"{name}/scores"] = np.array([scores_of(one, drawn, contender, recipe.threshold) for one in learned])
@@ -63,7 +63,7 @@ def run_trial(trial: Trial) -> Arrays:
     return out
 
 
-def _check_certified(learned: Sequence[LearnResult], trial: Trial, name: str) -> None:
+def _check_certified(learned: Sequence[PointResult], trial: Trial, name: str) -> None:
     """Raise unless every optimum is one: the tables say so."""
     for one, point in zip(learned, grid_of(CONTENDERS[name], trial.recipe), strict=True):
         if not one.gap <= CERTIFIED:
@@ -88,7 +88,7 @@ def silos_of(drawn: SyntheticSilos) -> list[Silo]:
     ]
 
 
-def scores_of(learned: LearnResult, drawn: SyntheticSilos, contender: Contender, threshold: float) -> list[list[float]]:
+def scores_of(learned: PointResult, drawn: SyntheticSilos, contender: Contender, threshold: float) -> list[list[float]]:
     """Each silo's graph against its own truth, and the consensus, where the method learns one, against what is shared.
 
     FedAvg and FedProx have one graph for all, which is every silo's.

@@ -2,11 +2,11 @@
 
     | magic, format, sizes | head (JSON) | certificate (PEM) | body | signature |
 
-What is signed is the digest of all before the body, and of the body's own digest: the same body for many sites is
+The signature is of the digest of all before the body, and of the body's own digest: the same body for many sites is
 hashed once.
 
 The coordinator's envelopes ask, a site's reply; a reply names the digest of what it replies to, so that it fits no
-other question. Nothing in an envelope is believed, or even parsed beyond its sizes, before the signature is right.
+other request. Nothing in an envelope is believed, or even parsed beyond its sizes, before the signature is right.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from silograph._util.documents import parse_json
 from silograph.errors import ProtocolError
 from silograph.federation.identity import LONGEST_CERTIFICATE, Signer, Trust
 
-MAGIC, FORMAT = b"SLGE", 1
+MAGIC, ENVELOPE_FORMAT = b"SLGE", 1
 HEAD = struct.Struct("<4sHHIIQ")  # magic, format, signature bytes, head bytes, certificate bytes, body bytes
 LONGEST_HEAD = 1_000_000  # bytes: the names of a thousand sites, and more
 LONGEST_BODY = 2**34  # bytes
@@ -57,7 +58,7 @@ class SignedMessage:
         text = json.dumps({**self._head, "to": site}, separators=(",", ":")).encode()
         certificate, signer = self._signer.certificate, self._signer
         sizes = (signer.key.key_size // 8, len(text), len(certificate), len(self._body))
-        front = HEAD.pack(MAGIC, FORMAT, *sizes) + text + certificate
+        front = HEAD.pack(MAGIC, ENVELOPE_FORMAT, *sizes) + text + certificate
         digest = hashlib.sha256(front + self._body_digest)
         return b"".join((front, self._body, signer.sign(digest.digest()))), digest.hexdigest()
 
@@ -69,8 +70,10 @@ def open_message(data: bytes, trust: Trust) -> VerifiedMessage:
     magic, version, n_signature, n_head, n_certificate, n_body = HEAD.unpack_from(data)
     if magic != MAGIC:
         raise ProtocolError("message: expected one of silograph's, got something else.")
-    if version != FORMAT:
-        raise ProtocolError(f"message: expected format {FORMAT}, got {version}. Run the same silograph on both sides.")
+    if version != ENVELOPE_FORMAT:
+        raise ProtocolError(
+            f"message: expected format {ENVELOPE_FORMAT}, got {version}. Run the same silograph on both sides."
+        )
     if n_head > LONGEST_HEAD or n_certificate > LONGEST_CERTIFICATE or n_body > LONGEST_BODY:
         raise ProtocolError("message: its parts are larger than any that silograph makes.")
     certificate_at = HEAD.size + n_head
@@ -93,9 +96,6 @@ def open_message(data: bytes, trust: Trust) -> VerifiedMessage:
 
 def _head(text: bytes) -> dict[str, Any]:
     try:
-        head = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        return parse_json(text)
+    except ValueError as error:
         raise ProtocolError("message: its head cannot be read. It was not made by silograph.") from error
-    if not isinstance(head, dict):
-        raise ProtocolError("message: its head cannot be read. It was not made by silograph.")
-    return head

@@ -22,7 +22,7 @@ from silograph.errors import ProtocolError
 
 HASHED = utils.Prehashed(SHA256())
 SALTED = padding.PSS(mgf=padding.MGF1(SHA256()), salt_length=padding.PSS.DIGEST_LENGTH)
-LONGEST_CERTIFICATE = 20_000  # bytes
+LONGEST_CERTIFICATE, MOST_CERTIFICATES = 20_000, 1_000  # bytes of one; how many are remembered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -46,7 +46,7 @@ class Trust:
 
     def check(self, certificate: bytes, digest: bytes, signature: bytes) -> str:
         """The name of who signed; raises unless the certificate is one of the federation's and the signature its."""
-        name, parsed, key = self._known.get(certificate) or self._accepted(certificate)
+        name, parsed, key = self._known.get(certificate) or self._accept(certificate)
         if not parsed.not_valid_before_utc <= datetime.now(UTC) <= parsed.not_valid_after_utc:
             raise ProtocolError(f"message: the certificate of {name!r} is not valid today. Renew it.")
         try:
@@ -55,7 +55,7 @@ class Trust:
             raise ProtocolError(f"message: the signature is not that of {name!r}.") from error
         return name
 
-    def _accepted(self, certificate: bytes) -> tuple[str, x509.Certificate, rsa.RSAPublicKey]:
+    def _accept(self, certificate: bytes) -> tuple[str, x509.Certificate, rsa.RSAPublicKey]:
         try:
             parsed = x509.load_pem_x509_certificate(certificate)
             parsed.verify_directly_issued_by(self._root)
@@ -66,7 +66,7 @@ class Trust:
         if not isinstance(key, rsa.RSAPublicKey):
             raise ProtocolError("message: its certificate has a key of another kind than this federation's.")
         found = (str(name.value), parsed, key)
-        if len(self._known) < 1000:  # certificates are few; a flood of others may not fill the memory
+        if len(self._known) < MOST_CERTIFICATES:  # certificates are few; a flood of others may not fill the memory
             self._known[certificate] = found
         return found
 

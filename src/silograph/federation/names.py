@@ -1,9 +1,11 @@
-"""Names in a study: what a name may be, and lists of them, in the study file or in a file of nodes."""
+"""Names in a federation: what a site, a study, a federation or a node may be called, and lists of names.
+
+One rule holds for a site wherever it is named, so that a study can name every site that was invited.
+"""
 
 from __future__ import annotations
 
 import csv
-import json
 import re
 import unicodedata
 from collections.abc import Iterable
@@ -11,18 +13,51 @@ from itertools import chain
 from pathlib import Path
 from typing import IO
 
+from silograph._util.documents import show
 from silograph.errors import ParameterError
 
-MOST_LETTERS = 200  # of a name
-LARGEST = 2**53  # the whole numbers up to here are floats too
+LONGEST_NAME = 200  # characters
+SITE_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")  # becomes a certificate's name and a folder's, on any file system
+FEDERATION_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")  # a folder's, and a part of certificates
+STUDY_NAME = re.compile(r"[^\W_][\w .-]{0,79}")  # no slash: a study's name may become a folder's
 UNSEEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # control, direction, half and line-breaking characters: a name shows them not
 TABLES = {".csv", ".tsv"}
 
 
+def check_site_name(name: object) -> None:
+    """Raise unless a site may be called so."""
+    if isinstance(name, str) and name.lower() == "server":
+        raise ParameterError("A site cannot be called 'server': sites would take its messages for the server's.")
+    if not (isinstance(name, str) and SITE_NAME.fullmatch(name)):
+        raise ParameterError(
+            f"site name: expected at most 40 of a-z, 0-9 and '-', the first no '-', got {show(name)}. Rename it."
+        )
+
+
+def check_federation_name(name: str) -> None:
+    """Raise unless a federation may be called so."""
+    if not FEDERATION_NAME.fullmatch(name):
+        raise ParameterError(
+            "the federation's name: expected up to 63 letters, digits, '-' and '_', beginning with a letter or digit, "
+            f"got {show(name)}. Rename it."
+        )
+
+
+def study_name_of(value: object, where: str) -> str:
+    """A study's name."""
+    name = name_of(value, where)
+    if not STUDY_NAME.fullmatch(name):
+        raise ParameterError(
+            f"{where}: expected a letter or digit, then at most 79 of letters, digits, spaces, '.', '-' and '_', "
+            f"got {show(name)}. Rename the study."
+        )
+    return name
+
+
 def names_of(value: object, where: str, *, least: int) -> tuple[str, ...]:
     """The names in a list, each once."""
-    if not isinstance(value, list):
-        raise ParameterError(f'{where}: expected a list of names, ["a", "b"], got {shown(value)}.')
+    if not isinstance(value, list | tuple):
+        raise ParameterError(f'{where}: expected a list of names, ["a", "b"], got {show(value)}.')
     return _distinct([(f"{where}, entry {number}", name) for number, name in enumerate(value, 1)], where, least=least)
 
 
@@ -42,15 +77,15 @@ def _distinct(entries: Iterable[tuple[str, object]], where: str, *, least: int) 
 def name_of(value: object, where: str) -> str:
     """A name that people can read, write and tell from others."""
     if not isinstance(value, str):
-        raise ParameterError(f"{where}: expected a name in quotes, got {shown(value)}.")
+        raise ParameterError(f"{where}: expected a name in quotes, got {show(value)}.")
     if not value.strip():
         raise ParameterError(f"{where}: expected a name, got an empty one. Give it one, or drop it.")
-    if len(value) > MOST_LETTERS:
-        raise ParameterError(f"{where}: expected at most {MOST_LETTERS} characters, got {len(value)}. Shorten it.")
+    if len(value) > LONGEST_NAME:
+        raise ParameterError(f"{where}: expected at most {LONGEST_NAME} characters, got {len(value)}. Shorten it.")
     if value != value.strip() or any(unicodedata.category(letter) in UNSEEN for letter in value):
         raise ParameterError(
             f"{where}: expected a name without tabs, line breaks, unseen characters and outer spaces, "
-            f"got {shown(value)}. Remove them."
+            f"got {show(value)}. Remove them."
         )
     return value
 
@@ -95,19 +130,3 @@ def _table_names(file: IO[str], path: Path) -> list[tuple[str, object]]:
 def _is_fraction(cell: str) -> bool:
     """Whether it is a number and no label: atlases number their regions, but not by fractions."""
     return re.fullmatch(r"[+-]?\d*[.,]\d+(?:[eE][+-]?\d+)?", cell) is not None
-
-
-def shown(value: object) -> str:
-    """A stranger's value, short and without effect on a terminal."""
-    if isinstance(value, dict | list):
-        return "a table" if isinstance(value, dict) else f"a list of {len(value)}"
-    if isinstance(value, str):
-        return clipped(repr(value))
-    if isinstance(value, int) and abs(value) > LARGEST:  # Python refuses to print the largest ones
-        return "a number too large"
-    return json.dumps(value) if isinstance(value, bool) else str(value)
-
-
-def clipped(text: str) -> str:
-    """The beginning and the end of a long text."""
-    return text if len(text) <= 200 else f"{text[:120]} … {text[-60:]}"

@@ -1,4 +1,4 @@
-"""Why a site does not answer: one short code each, all that leaves the site, and what it means to people.
+"""Why a site does not answer: one short code each, which is all that leaves the site, and its meaning for people.
 
 A reason in full, with paths and numbers, stays in the site's own log.
 """
@@ -7,13 +7,13 @@ from __future__ import annotations
 
 REASONS = {
     "unapproved": "waits for approval; its engineer approves with `silograph site approve`",
-    "revoked": "its engineer has taken back the approval of this study",
+    "revoked": "its engineer has taken back the approval of this study during the run",
     "sites": "was asked together with other sites, or with fewer, than the study says",
     "nodes": "its data do not have the nodes of this study",
     "samples": "its data have fewer samples than it allows to be learned from",
     "method": "does not allow this method",
     "rounds": "has answered as many rounds of this study as it allows; its engineer may approve it anew",
-    "conflict": "was asked a second, different question for a round that it had answered; the run must be started anew",
+    "conflict": "got a second, different request for a round that it had answered; the run must be started anew",
     "out-of-turn": "was asked a round that is not due; the run cannot go on and must be started anew",
     "data-changed": "its data have changed since the run began; bring the old file back there, or start a new run",
     "data": "its data cannot be read; the reason is in its own log",
@@ -24,7 +24,7 @@ REASONS = {
     "not-coordinator": "was asked by someone who is not the coordinator",
     "internal": "failed; the reason is in its own log",
 }
-PASSING = frozenset({"unapproved", "busy", "unknown-run"})  # may be otherwise when asked again
+PASSING = frozenset({"unapproved", "busy", "unknown-run"})  # a later try may be answered
 
 
 class Refused(Exception):  # noqa: N818 - no error, but an answer

@@ -8,7 +8,7 @@ list of them. All pairs need no index arrays: at 10 000 nodes these alone would 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -112,20 +112,18 @@ class Pairs:
 
     def differences(self, x: Vector) -> Vector:
         """For each pair, x_i − x_j."""
-        out = np.empty(self.size)
-        if self.listed_rows is None or self.listed_cols is None:
-            _differences_all(x, out)
-        else:
-            np.subtract(x[self.listed_rows], x[self.listed_cols], out=out)
-        return out
+        return self._combine(x, _differences_all, np.subtract)
 
     def products(self, x: Vector) -> Vector:
         """For each pair, x_i · x_j."""
+        return self._combine(x, _products_all, np.multiply)
+
+    def _combine(self, x: Vector, fill_all: Callable[[Vector, Vector], None], combine: np.ufunc) -> Vector:
         out = np.empty(self.size)
         if self.listed_rows is None or self.listed_cols is None:
-            _products_all(x, out)
+            fill_all(x, out)
         else:
-            np.multiply(x[self.listed_rows], x[self.listed_cols], out=out)
+            combine(x[self.listed_rows], x[self.listed_cols], out=out)
         return out
 
     def same(self, other: Pairs) -> bool:
@@ -152,71 +150,7 @@ class Pairs:
         return np.flatnonzero(~touched).astype(np.int32)
 
 
-def chosen_pairs(
-    names: Sequence[str],
-    *,
-    allowed: ArrayLike | None = None,
-    forbidden: ArrayLike | None = None,
-    may_isolate: bool = False,
-    source: str | None = None,
-) -> Pairs:
-    """All pairs of the named nodes; or only the allowed ones; or all but the forbidden ones.
-
-    Both lists are rows of two node names or of two node numbers (positions). Unless nodes may be isolated, each needs a
-    pair. `source` is what an error calls the list.
-    """
-    if allowed is not None and forbidden is not None:
-        raise PairsError("pairs: allowed and forbidden contradict each other. Give one of them.")
-    if allowed is not None:
-        pairs = Pairs.listed(len(names), _numbers(names, allowed, source or "allowed pairs"))
-    elif forbidden is not None:
-        pairs = Pairs.all_but(len(names), _numbers(names, forbidden, source or "forbidden pairs"))
-    else:
-        pairs = Pairs.all(len(names))
-    isolated = pairs.isolated()
-    if isolated.size and not may_isolate:
-        raise PairsError(
-            f"pairs: no allowed pair touches {_shortened([names[node] for node in isolated])}, "
-            "but every node needs an edge when zeta is 0. Allow it one, drop the node, or set zeta > 0."
-        )
-    return pairs
-
-
-def _numbers(names: Sequence[str], pairs: ArrayLike, source: str) -> np.ndarray:
-    """Pairs of node names or numbers as an (n, 2) array of numbers."""
-    table = np.asarray(pairs)
-    if table.size == 0:
-        raise PairsError(
-            f"{source}: expected at least one pair, got none. Leave the list out if there is no such pair."
-        )
-    if table.dtype.kind not in "UO":
-        _check_unambiguous(names, source)
-        return table
-    if table.ndim != 2 or table.shape[1] != 2:
-        raise PairsError(f"{source}: expected two node names per row, got shape {table.shape}.")
-    number = {name: k for k, name in enumerate(names)}
-    for line, (left, right) in enumerate(table.tolist(), start=1):
-        for name in (left, right):
-            if name not in number:
-                raise PairsError(
-                    f"{source}, pair {line}: expected the name of a node, got {name!r}. "
-                    f"Nodes are {_shortened(names)}; correct the name or drop the pair."
-                )
-        if left == right:
-            raise PairsError(f"{source}, pair {line}: a node cannot be paired with itself ({left!r}). Drop the pair.")
-    return np.array([[number[left], number[right]] for left, right in table.tolist()], dtype=np.int64)
-
-
-def _check_unambiguous(names: Sequence[str], source: str) -> None:
-    """Node numbers are positions; where names are other numbers, nobody can tell which was meant."""
-    if all(name.isdecimal() for name in names) and any(int(name) != node for node, name in enumerate(names)):
-        raise PairsError(
-            f"{source}: the nodes are called {_shortened(names)}, so that numbers could be names or positions. "
-            "Give names, as strings."
-        )
-
-
-def numbered(n_nodes: int) -> tuple[str, ...]:
+def default_names(n_nodes: int) -> tuple[str, ...]:
     """The names of nodes that have none: '0', '1', …"""
     return tuple(str(node) for node in range(n_nodes))
 
@@ -256,11 +190,6 @@ def _checked_pairs(n_nodes: int, pairs: ArrayLike) -> np.ndarray:
             f"pairs, pair {same[0] + 1}: a node cannot be paired with itself ({index[same[0], 0]}). Drop the pair."
         )
     return index
-
-
-def _shortened(names: Sequence[str], most: int = 5) -> str:
-    shown = ", ".join(repr(name) for name in names[:most])
-    return shown if len(names) <= most else f"{shown}, … ({len(names)} in all)"
 
 
 # Loops over all pairs take one slice per row of the upper triangle: with plain indices the compiler finds no vectors.

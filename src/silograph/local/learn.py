@@ -11,7 +11,7 @@ from silograph._util.types import Vector
 from silograph.errors import ParameterError
 from silograph.graph.graph import Graph, graph_on
 from silograph.graph.pairs import Pairs
-from silograph.local.degree import check_degree, default_degree, mean_degree, tune
+from silograph.local.degree import check_degree, default_degree, find_theta, mean_degree
 from silograph.local.problem import LocalProblem
 from silograph.local.solvers import exact, gradient
 from silograph.local.solvers.polish import polish
@@ -92,7 +92,7 @@ def learn(cost: Vector, pairs: Pairs, settings: Settings, *, start: Vector | Non
     check_degree(degree, pairs)
     # The degree is found by the exact solver: it is the only one whose zeros are zeros
     exact_settings = settings if settings.solver == "newton" else replace(settings, solver="newton", max_iter=None)
-    tuned = tune(
+    tuned = find_theta(
         cost,
         pairs,
         degree,

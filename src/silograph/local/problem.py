@@ -17,12 +17,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from silograph._util.checks import check_not_negative, check_positive
 from silograph._util.kernel import kernel
 from silograph._util.types import IntVector, Vector
+from silograph._util.vectors import dot
 from silograph.errors import PairsError, ParameterError
 from silograph.graph.pairs import Pairs, fill_degrees
 
-SERIES = 1e-3  # how near to 1 a ratio must be for its logarithm to be taken as a series
+SERIES = 1e-3  # how near to 1 a ratio takes the series of its logarithm; what that leaves out is 3e-16 of the sum
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -37,9 +39,8 @@ class LocalProblem:
 
     def __post_init__(self) -> None:
         _check_quadratic(self.quadratic, self.pairs.size)
-        _check_positive("alpha", self.alpha)
-        if not (np.isfinite(self.zeta) and self.zeta >= 0):
-            raise ParameterError(f"zeta: expected a finite number ≥ 0, got {self.zeta}.")
+        check_positive("alpha", self.alpha)
+        check_not_negative("zeta", self.zeta)
         if self.cost.shape != (self.pairs.size,):
             raise ParameterError(
                 f"cost: expected {self.pairs.size} numbers, one per pair, got shape {self.cost.shape}."
@@ -58,10 +59,7 @@ class LocalProblem:
     def value(self, w: Vector) -> float:
         """The primal objective; infinite where a degree plus ζ is not positive."""
         linear, square, logs = _terms(*self.pairs.index, self.cost, w, self.zeta, self.n_nodes)
-        if isinstance(self.quadratic, np.ndarray):
-            weighted = _product(self.quadratic * w, w)
-        else:
-            weighted = self.quadratic * square
+        weighted = dot(self.quadratic * w, w) if isinstance(self.quadratic, np.ndarray) else self.quadratic * square
         return linear + 0.5 * weighted - self.alpha * logs
 
     def gradient(self, w: Vector) -> Vector:
@@ -142,14 +140,9 @@ def _two_sum(a: Vector, b: Vector) -> tuple[Vector, Vector]:
 
 def _check_quadratic(quadratic: float | Vector, n_pairs: int) -> None:
     if not isinstance(quadratic, np.ndarray):
-        _check_positive("quadratic", quadratic)
+        check_positive("quadratic", quadratic)
     elif quadratic.shape != (n_pairs,) or not (np.isfinite(quadratic).all() and quadratic.min() > 0):
         raise ParameterError(f"quadratic: expected one finite number > 0, or one for each of the {n_pairs} pairs.")
-
-
-def _check_positive(name: str, value: float) -> None:
-    if not (np.isfinite(value) and value > 0):
-        raise ParameterError(f"{name}: expected a finite number > 0, got {value}.")
 
 
 # Products are loops: BLAS would call its threads, and wait for a busy core longer than these take.
@@ -171,11 +164,3 @@ def _terms(
             return linear, square, -np.inf
         logs += np.log(degrees[v] + zeta)
     return linear, square, logs
-
-
-@kernel
-def _product(a: Vector, b: Vector) -> float:
-    total = 0.0
-    for e in range(a.size):
-        total += a[e] * b[e]
-    return total

@@ -18,15 +18,15 @@ from silograph._util.types import Vector
 from silograph._util.vectors import dot
 from silograph.local.problem import LocalProblem
 from silograph.local.pull_strength import (
-    ENOUGH,
-    HARD,
-    INSIDE,
-    MOST_SOLVES,
-    MOST_STEPS,
+    MAX_NEWTON_ITER,
+    MAX_PROX_SOLVES,
+    ROUGH_TOL,
     SOLVE_TOL,
+    TOO_HARD,
+    WITHIN_RHO,
     find_pull_strength,
     harmonic_mean,
-    next_place,
+    next_coordinate,
 )
 from silograph.local.solvers import exact, newton
 from silograph.local.solvers.solution import Solution
@@ -43,11 +43,11 @@ class ProxResult:
     n_solves: int
 
 
-def solved(problem: LocalProblem, start: Vector | None) -> Solution:
+def solve_exactly(problem: LocalProblem, start: Vector | None) -> Solution:
     """The solution as exact as rounding allows."""
-    solution = newton.solve(problem, start=start, tol=SOLVE_TOL, max_iter=MOST_STEPS)
-    if solution.relative_gap > ENOUGH:
-        solution = exact.solve(problem, start=start, tol=ENOUGH)
+    solution = newton.solve(problem, start=start, tol=SOLVE_TOL, max_iter=MAX_NEWTON_ITER)
+    if solution.relative_gap > ROUGH_TOL:
+        solution = exact.solve(problem, start=start, tol=ROUGH_TOL)
     return solution
 
 
@@ -73,7 +73,7 @@ def prox_step(
 ) -> ProxResult:
     """Solve the local step; `strength` and `start` are those of the last one. `metric` m is infinite if None.
 
-    The equation ‖v(s)‖ = ρ is solved by Newton's method (balance.py).
+    The equation ‖v(s)‖ = ρ is solved by Newton's method (pull_strength.py).
     """
     fused_excess = np.nan
     if metric is None:
@@ -83,7 +83,9 @@ def prox_step(
             size = np.sqrt(dot(force, force))
         if size <= rho:
             y = problem.multipliers(anchor)
-            return ProxResult(w=anchor, force=_lowest(problem, anchor, force, rho), strength=np.inf, y=y, n_solves=0)
+            return ProxResult(
+                w=anchor, force=_lowest_force(problem, anchor, force, rho), strength=np.inf, y=y, n_solves=0
+            )
         fused_excess = float(np.log(size / rho))
     unit = float(np.mean(problem.quadratic)) if metric is None else harmonic_mean(metric)
     at = 0.0 if np.isinf(strength) else float(np.log1p(unit / strength))
@@ -106,8 +108,8 @@ def prox_step(
         metric is None,
         first.copy(),
     )
-    if status == HARD:
-        return _pulled_slowly(problem, anchor, stiff, rho, unit, at, first, fused=metric is None)
+    if status == TOO_HARD:
+        return _search_slowly(problem, anchor, stiff, rho, unit, at, first, fused=metric is None)
     return ProxResult(w=w, force=force, strength=_strength(at, unit), y=y, n_solves=n_solves)
 
 
@@ -115,7 +117,7 @@ def _strength(at: float, unit: float) -> float:
     return np.inf if at == 0.0 else float(unit / np.expm1(at))
 
 
-def _pulled_slowly(
+def _search_slowly(
     problem: LocalProblem,
     anchor: Vector,
     metric: Vector,
@@ -129,34 +131,34 @@ def _pulled_slowly(
     """The same search with the solver for problems that Newton's method alone cannot do; slopes are secants."""
     strong_at, weak_at = 0.0 if fused else np.nan, np.nan
     slope, last = -1.0, (np.nan, np.nan)
-    for turn in range(MOST_SOLVES):
+    for turn in range(MAX_PROX_SOLVES):
         k = 1 / (1 / metric + np.expm1(at) / unit)
-        solution = solved(add_pull(problem, anchor, k), y)
+        solution = solve_exactly(add_pull(problem, anchor, k), y)
         y = solution.y
         force = k * (solution.w - anchor)
         size = float(np.sqrt(dot(force, force)))
         excess = float(np.log(size / rho)) if size > 0 else -np.inf
-        force = force * min(1.0, INSIDE * rho / size) if size > 0 else force
+        force = force * min(1.0, WITHIN_RHO * rho / size) if size > 0 else force
         strong_at, weak_at = (at, weak_at) if excess > 0 else (strong_at, at)
-        enough = abs(excess) <= ENOUGH or (at == 0.0 and excess <= 0)
+        enough = abs(excess) <= ROUGH_TOL or (at == 0.0 and excess <= 0)
         if enough or weak_at - strong_at <= 1e-14 * weak_at:
             break
         secant = (excess - last[1]) / (at - last[0]) if at != last[0] else np.nan
         slope = secant if np.isfinite(secant) else slope
-        at, last = next_place(at, excess, slope, strong_at, weak_at, turn), (at, excess)
+        at, last = next_coordinate(at, excess, slope, strong_at, weak_at, turn), (at, excess)
     return ProxResult(w=solution.w, force=force, strength=_strength(at, unit), y=solution.y, n_solves=turn + 1)
 
 
-def _lowest(problem: LocalProblem, w: Vector, least: Vector, rho: float) -> Vector:
+def _lowest_force(problem: LocalProblem, w: Vector, least: Vector, rho: float) -> Vector:
     """Of the forces that hold w, from the smallest one to −∇g, the last that is no larger than ρ.
 
     On absent edges it is the lowest, and so asks the least of Σ v ≤ λ: at the pooled optimum −∇g satisfies it.
     """
     way = -problem.gradient(w) - least
-    square, along, room = dot(way, way), dot(way, least), (INSIDE * rho) ** 2 - dot(least, least)
-    if room <= 0:
-        inside: Vector = least * min(1.0, INSIDE * rho / np.sqrt(dot(least, least)))
+    square, along, spare = dot(way, way), dot(way, least), (WITHIN_RHO * rho) ** 2 - dot(least, least)
+    if spare <= 0:
+        inside: Vector = least * min(1.0, WITHIN_RHO * rho / np.sqrt(dot(least, least)))
         return inside
-    part = 1.0 if square + 2 * along <= room else room / (along + np.sqrt(along**2 + square * room))
+    part = 1.0 if square + 2 * along <= spare else spare / (along + np.sqrt(along**2 + square * spare))
     force: Vector = least + part * way
     return force

@@ -19,14 +19,14 @@ Options that the paper does not have, all off by default:
     equal=True     the paper's ablation: γ_i = 1/I for ever
 
 When silos fuse, γ_i grows without bound, the steps shrink or diverge, and the iteration stalls away from the optimum
-whatever the options; docs/theory.md has the cases. The run therefore ends with the joint problem's certificate
-(bounds.py).
+whatever the options; docs/explanation/theory.md has the cases. The run therefore ends with the joint problem's
+certificate (bounds.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -34,23 +34,30 @@ import numpy as np
 
 from silograph._util.types import Vector
 from silograph._util.vectors import distance
+from silograph.errors import ParameterError, ProtocolError
 from silograph.local.problem import LocalProblem
 from silograph.local.prox import resting_force
-from silograph.local.solvers.gradient import gradient_steps
+from silograph.local.solvers.gradient import take_gradient_steps
 from silograph.methods.common.bounds import DUAL_FIELDS, dual_bound, dual_parts, missing_share, relative_gap, within
-from silograph.methods.common.steps import FIRST_WEIGHT, is_sound, steps_of
+from silograph.methods.common.registry import COUPLING_SETTINGS, GRADIENT_SETTINGS, Ended, MethodSpec, Solver
+from silograph.methods.common.settings import StudySettings
+from silograph.methods.common.setup import ModelParameters
+from silograph.methods.common.steps import FIRST_WEIGHT, is_sound, step_of, steps_of
 from silograph.protocol.messages import (
     NUMBER,
     NUMBER_NONNEGATIVE,
     PAIRS,
     PAIRS_NONNEGATIVE,
+    Parts,
     Step,
     Task,
     Total,
 )
-from silograph.protocol.method import Answer, Cohort, Decision, of_graph
-from silograph.protocol.silo import Memory, Silo
+from silograph.protocol.method import Answer, Cohort, Decision, Outcome, States, report_on
+from silograph.protocol.silo import Silo, SiloState
 from silograph.theory import lipschitz_constant
+
+LOOSE = 1e-2  # relative gap beyond which its user is told
 
 STEPS = MappingProxyType(
     {
@@ -72,12 +79,33 @@ STEPS = MappingProxyType(
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Algorithm1Silo:
+    """What a silo keeps."""
+
+    w: Vector
+    w_before: Vector
+    gamma: float
+    force: Vector | None = None  # for the certificate,
+    fused: bool = False  # and whether it takes a share
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Algorithm1State:
+    """What the coordinator keeps."""
+
+    w_con: Vector
+    objective: float = np.nan
+    diverged: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Algorithm1:
     """The paper's algorithm."""
 
     name: ClassVar[str] = "algorithm1"
     steps: ClassVar[Mapping[str, Step]] = STEPS
+    states: ClassVar[States] = States(silo=Algorithm1Silo, coordinator=Algorithm1State)
 
     alpha: float
     beta: float
@@ -97,22 +125,22 @@ class Algorithm1:
 
     # --- the silo's half: lines 3 to 11 -----------------------------------------------------------------------------
 
-    def local(self, silo: Silo, task: Task) -> Answer:
+    def local(self, silo: Silo, state: SiloState[Algorithm1Silo], task: Task) -> Answer[Algorithm1Silo]:
         problem = silo.problem(alpha=self.alpha, beta=self.beta, zeta=self.zeta)
         if task.header.step == "certify":
-            return self._certified(problem, task, silo.memory)
-        w_con, memory = task.vector("w_con"), silo.memory
+            return self._certify(problem, task, state.begun)
+        w_con = task.vector("w_con")
         if task.header.step == "close":
-            return self._closed(problem, w_con, silo)
-        if "w" not in memory:  # line 1
-            memory.update(w=w_con, w_before=w_con)
-        far = distance(memory["w"], w_con)
-        gamma = self._gamma(far, task.number("gamma_mean"), first=task.header.round == 1)  # line 5
-        objective = problem.value(memory["w"]) + self.rho * far
-        w, w_before = gradient_steps(  # lines 6 to 9
+            return self._close(problem, w_con, silo, state.begun)
+        gamma_mean = task.number("gamma_mean")
+        own = Algorithm1Silo(w=w_con, w_before=w_con, gamma=gamma_mean) if state.own is None else state.own  # line 1
+        far = distance(own.w, w_con)
+        gamma = self._gamma(far, gamma_mean, first=task.header.round == 1)  # line 5
+        objective = problem.value(own.w) + self.rho * far
+        w, w_before = take_gradient_steps(  # lines 6 to 9
             problem,
-            memory["w"],
-            memory["w_before"],
+            own.w,
+            own.w_before,
             n_steps=steps_of(silo, self.local_steps),
             step=self._step(self.rho * gamma, problem.n_nodes),
             momentum=self.momentum,
@@ -121,11 +149,11 @@ class Algorithm1:
         )
         diverged = not is_sound(w)
         if not diverged:
-            memory.update(w=w, w_before=w_before, gamma=gamma)
+            own = Algorithm1Silo(w=w, w_before=w_before, gamma=gamma)
         if self.fresh and not self.equal:
-            gamma = self._gamma(distance(memory["w"], w_con), task.number("gamma_mean"), first=False)
-        parts = {"objective": objective, "weighted": gamma * memory["w"], "gamma": gamma, "diverged": float(diverged)}
-        return Answer(parts=parts)  # line 10
+            gamma = self._gamma(distance(own.w, w_con), gamma_mean, first=False)
+        parts: Parts = {"objective": objective, "weighted": gamma * own.w, "gamma": gamma, "diverged": float(diverged)}
+        return Answer(parts=parts, state=own)  # line 10
 
     def _gamma(self, far: float, gamma_mean: float, *, first: bool) -> float:
         if first or self.equal:
@@ -138,65 +166,118 @@ class Algorithm1:
             return self.step
         return 1 / lipschitz_constant(alpha=self.alpha, beta=self.beta, zeta=self.zeta, n_nodes=n_nodes, pull=pull)
 
-    def _closed(self, problem: LocalProblem, w_con: Vector, silo: Silo) -> Answer:
+    def _close(self, problem: LocalProblem, w_con: Vector, silo: Silo, own: Algorithm1Silo) -> Answer[Algorithm1Silo]:
         """The objective reached, and the force that the silo's distance to the consensus calls for."""
-        w, memory = silo.memory["w"], silo.memory
+        w = own.w
         far = distance(w, w_con)
         fused = far <= self.gamma_epsilon
-        force = self.rho * (w - w_con) / far if not fused else within(resting_force(problem, w), self.rho)
-        memory["force"] = np.zeros_like(w) if force is None else force
-        memory["fused"] = float(fused)
-        parts = {"objective": problem.value(w) + self.rho * far, "force": memory["force"], "fused": float(fused)}
-        gamma = memory["gamma"] if self.equal else 1 / (far + self.gamma_epsilon)
-        return Answer(parts=parts, reported=of_graph(silo, w, w_con, weight=gamma))
+        found = self.rho * (w - w_con) / far if not fused else within(resting_force(problem, w), self.rho)
+        force = np.zeros_like(w) if found is None else found
+        parts: Parts = {"objective": problem.value(w) + self.rho * far, "force": force, "fused": float(fused)}
+        gamma = own.gamma if self.equal else 1 / (far + self.gamma_epsilon)
+        own = replace(own, force=force, fused=fused)
+        return Answer(parts=parts, state=own, graph=w, reported=report_on(silo, w, w_con, weight=gamma))
 
-    def _certified(self, problem: LocalProblem, task: Task, memory: Memory) -> Answer:
-        shares = memory["fused"] or not task.number("fused")
-        force = memory["force"] + task.vector("share") if shares else memory["force"]
-        parts, _ = dual_parts(problem, force, rho=self.rho, start=problem.multipliers(memory["w"]))
-        return Answer(parts=parts)
+    def _certify(self, problem: LocalProblem, task: Task, own: Algorithm1Silo) -> Answer[Algorithm1Silo]:
+        if own.force is None:
+            raise ProtocolError("expected to be asked for a force before its certificate.")
+        force = own.force + task.vector("share") if own.fused or not task.number("fused") else own.force
+        parts, _ = dual_parts(problem, force, rho=self.rho, start=problem.multipliers(own.w))
+        return Answer(parts=parts, state=own)
 
     # --- the coordinator's half: lines 12 to 15 ---------------------------------------------------------------------
 
-    def begin(self, cohort: Cohort) -> Decision:
+    def begin(self, cohort: Cohort) -> Decision[Algorithm1State]:
         w_con = np.full(cohort.pairs.size, self.first_weight)  # line 1
-        state = {"w_con": w_con, "gap": np.inf, "converged": False, "diverged": False, "consensus": w_con}
-        return Decision(state=state, step="round", parts={"w_con": w_con, "gamma_mean": 1 / cohort.n_silos})
+        parts: Parts = {"w_con": w_con, "gamma_mean": 1 / cohort.n_silos}
+        return Decision(state=Algorithm1State(w_con=w_con), step="round", parts=parts)
 
-    def merge(self, cohort: Cohort, state: Memory, total: Total) -> Decision:
+    def merge(self, cohort: Cohort, state: Algorithm1State, total: Total) -> Decision[Algorithm1State]:
         if total.header.step == "close":
             return self._merge_close(cohort, state, total)
         if total.header.step == "certify":
             return self._merge_certify(cohort, state, total)
-        record = {"objective": total.number("objective") + self.lam * float(state["w_con"].sum())}
+        record = {"objective": total.number("objective") + self.lam * float(state.w_con.sum())}
         if total.number("diverged"):
-            state = state | {"diverged": True}
-            return Decision(state=state, step="close", parts={"w_con": state["w_con"]}, record=record)
+            state = replace(state, diverged=True)
+            return Decision(state=state, step="close", parts={"w_con": state.w_con}, record=record)
         gamma = total.number("gamma")  # C_γ
         w_con = np.maximum(total.vector("weighted") / gamma - self.lam / (self.rho * gamma), 0.0)  # (45), line 13
-        state = state | {"w_con": w_con, "consensus": w_con}
+        state = replace(state, w_con=w_con)
         if total.header.round < self.rounds:
             mean = 1 / cohort.n_silos if self.equal else gamma / cohort.n_silos
-            parts: dict[str, Vector | float] = {"w_con": w_con, "gamma_mean": mean}
+            parts: Parts = {"w_con": w_con, "gamma_mean": mean}
             return Decision(state=state, step="round", parts=parts, record=record)
         return Decision(state=state, step="close", parts={"w_con": w_con}, record=record)
 
-    def _merge_close(self, cohort: Cohort, state: Memory, total: Total) -> Decision:
-        objective = total.number("objective") + self.lam * float(state["w_con"].sum())
+    def _merge_close(self, cohort: Cohort, state: Algorithm1State, total: Total) -> Decision[Algorithm1State]:
+        objective = total.number("objective") + self.lam * float(state.w_con.sum())
         fused = total.number("fused")
-        share = missing_share(total.vector("force"), state["w_con"], lam=self.lam, n_sharing=fused or cohort.n_silos)
-        state = state | {"objective": objective}
-        parts: dict[str, Vector | float] = {"share": share, "fused": fused}
-        return Decision(state=state, step="certify", parts=parts, record={"objective": objective})
+        share = missing_share(total.vector("force"), state.w_con, lam=self.lam, n_sharing=fused or cohort.n_silos)
+        state, record = replace(state, objective=objective), {"objective": objective}
+        return Decision(state=state, step="certify", parts={"share": share, "fused": fused}, record=record)
 
-    def _merge_certify(self, cohort: Cohort, state: Memory, total: Total) -> Decision:
-        bound = dual_bound(total)
-        gap = relative_gap(
-            state["objective"],
-            bound,
-            alpha=self.alpha,
-            n_nodes=cohort.pairs.n_nodes,
-            n_silos=cohort.n_silos,
+    def _merge_certify(self, cohort: Cohort, state: Algorithm1State, total: Total) -> Decision[Algorithm1State]:
+        objective, bound = state.objective, dual_bound(total)
+        gap = relative_gap(objective, bound, alpha=self.alpha, n_nodes=cohort.pairs.n_nodes, n_silos=cohort.n_silos)
+        outcome = Outcome(
+            consensus=state.w_con,
+            objective=objective,
+            gap=gap,
+            converged=bool(gap <= self.tol),
+            diverged=state.diverged,
         )
-        state = state | {"gap": gap, "converged": bool(gap <= self.tol)}
-        return Decision(state=state, step=None, record={"objective": state["objective"], "bound": bound, "gap": gap})
+        return Decision(outcome=outcome, record={"objective": objective, "bound": bound, "gap": gap})
+
+
+def build(settings: StudySettings, parameters: ModelParameters) -> Algorithm1:
+    """The method for a study."""
+    if parameters.rho == 0:
+        raise ParameterError(
+            "Algorithm 1 divides by rho, which is 0: the coupling is, or the silos are alike. "
+            "Use method='exact', or give nu and lam."
+        )
+    return Algorithm1(
+        alpha=parameters.alpha,
+        beta=parameters.beta,
+        rho=parameters.rho,
+        lam=parameters.lam,
+        zeta=settings.zeta_used,
+        local_steps=settings.local_steps,
+        rounds=settings.rounds_used,
+        step=None if settings.step == "lipschitz" else step_of(settings, parameters.alpha),
+        momentum=settings.momentum,
+        gamma_epsilon=settings.gamma_epsilon,
+        first_weight=settings.first_weight,
+        equal=settings.weights == "equal",
+        fresh=settings.fresh,
+        cap=settings.gamma_cap,
+        tol=settings.tol,
+    )
+
+
+def trouble(ended: Ended, settings: StudySettings) -> str | None:
+    """What to tell a user whose run ended far from the optimum; its gap has no tolerance to meet."""
+    if ended.gap <= LOOSE:
+        return None
+    objectives = [record["objective"] for record in ended.history]
+    last = objectives[-6:]
+    stalled = max(last) - min(last) <= 1e-4 * abs(objectives[-1])
+    how = "stalled" if stalled else "is still moving"
+    cure = "" if stalled else "More rounds may help. "
+    return (
+        f"Algorithm 1 {how}: after {len(ended.history)} rounds the certified relative gap is {ended.gap:.1e}. When "
+        f"silos fuse, its weights grow without bound and it stops short of the optimum. {cure}method='exact' solves "
+        "the same model to the end; fresh=True, gamma_cap=5 and step='lipschitz' make Algorithm 1 safer."
+    )
+
+
+METHOD = MethodSpec(
+    summary="the paper's Algorithm 1, as printed",
+    build=build,
+    gradient=Solver(
+        settings=GRADIENT_SETTINGS | COUPLING_SETTINGS | {"fresh", "gamma_cap", "gamma_epsilon"},
+        lipschitz=True,
+        trouble=trouble,
+    ),
+)

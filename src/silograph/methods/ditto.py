@@ -17,12 +17,24 @@ from silograph._util.types import Vector
 from silograph._util.vectors import dot
 from silograph.local.prox import add_pull
 from silograph.local.solvers.polish import solve_to_rounding
-from silograph.methods.common.averaging import Averaging, Rounds, closed_own, first_own, go_on, is_closing, told
+from silograph.methods.common.averaging import (
+    LocalSteps,
+    OwnGraph,
+    advance_own,
+    build_averaging,
+    close_at_own,
+    is_closing,
+    own_graph,
+    round_parts,
+)
 from silograph.methods.common.bounds import joint_scale
+from silograph.methods.common.registry import GRADIENT_SETTINGS, MethodSpec, Solver
+from silograph.methods.common.settings import StudySettings
+from silograph.methods.common.setup import ModelParameters
 from silograph.methods.common.steps import is_sound
-from silograph.protocol.messages import NUMBER, NUMBER_NONNEGATIVE, PAIRS_NONNEGATIVE, Step, Task, Total
-from silograph.protocol.method import Answer, Cohort, Decision, of_graph
-from silograph.protocol.silo import Memory, Silo
+from silograph.protocol.messages import NUMBER, NUMBER_NONNEGATIVE, PAIRS_NONNEGATIVE, Parts, Step, Task, Total
+from silograph.protocol.method import Answer, Cohort, Decision, Method, Outcome, States, report_on
+from silograph.protocol.silo import Silo, SiloState
 
 EXACT_STEPS = MappingProxyType(
     {
@@ -34,19 +46,15 @@ EXACT_STEPS = MappingProxyType(
 )
 
 
-def ditto(settings: Rounds) -> Averaging:
-    """The papers' iteration."""
-    return Averaging(name="ditto", settings=settings, half=_local)
-
-
-def _local(settings: Rounds, silo: Silo, task: Task) -> Answer:
-    mean, problem = task.vector("mean"), settings.problem(silo)
-    first_own(silo.memory, mean)
+def local(settings: LocalSteps, silo: Silo, state: SiloState[OwnGraph], task: Task) -> Answer[OwnGraph]:
+    """A silo's half of the papers' iteration."""
+    mean = task.vector("mean")
+    own = own_graph(state, mean)
     if is_closing(task):
-        return closed_own(settings, silo, mean)
-    personal = go_on(settings, silo, problem, mean)
-    w, _ = settings.gradient_steps(silo, problem, mean, mean)
-    return Answer(parts=told(w if is_sound(personal) else personal, mean))
+        return close_at_own(settings, silo, own, mean)
+    own, personal = advance_own(settings, silo, own, mean)
+    w, _ = settings.advance(silo, mean, mean)
+    return Answer(parts=round_parts(w if is_sound(personal) else personal, mean), state=own)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +63,7 @@ class ExactDitto:
 
     name: ClassVar[str] = "ditto"
     steps: ClassVar[Mapping[str, Step]] = EXACT_STEPS
+    states: ClassVar[States] = States()
 
     alpha: float
     beta: float
@@ -63,21 +72,42 @@ class ExactDitto:
     zeta: float = 0.0
     tol: float = 1e-6
 
-    def local(self, silo: Silo, task: Task) -> Answer:
+    def local(self, silo: Silo, state: SiloState[None], task: Task) -> Answer[None]:
         u = task.vector("u")
         problem = silo.problem(alpha=self.alpha, beta=self.beta, zeta=self.zeta)
-        solution = solve_to_rounding(add_pull(problem, u, self.pull), silo.memory.get("y"))
+        solution = solve_to_rounding(add_pull(problem, u, self.pull), state.start)
         objective = solution.primal + 0.5 * self.pull * dot(u, u)
-        edges = float(np.count_nonzero(solution.w))
-        parts = {"objective": objective, "gap": solution.gap, "edges": edges}
-        return Answer(parts=parts, reported=of_graph(silo, solution.w, u))
+        parts: Parts = {"objective": objective, "gap": solution.gap, "edges": float(np.count_nonzero(solution.w))}
+        return Answer(parts=parts, graph=solution.w, reported=report_on(silo, solution.w, u))
 
-    def begin(self, cohort: Cohort) -> Decision:
-        return Decision(state={"consensus": self.pooled}, step="learn", parts={"u": self.pooled})
+    def begin(self, cohort: Cohort) -> Decision[None]:
+        return Decision(step="learn", parts={"u": self.pooled})
 
-    def merge(self, cohort: Cohort, state: Memory, total: Total) -> Decision:
+    def merge(self, cohort: Cohort, state: None, total: Total) -> Decision[None]:
         objective = total.number("objective")
         n_nodes, n_silos = cohort.pairs.n_nodes, cohort.n_silos
         gap = total.number("gap") / joint_scale(objective, alpha=self.alpha, n_nodes=n_nodes, n_silos=n_silos)
-        state = state | {"objective": objective, "gap": gap, "converged": bool(gap <= self.tol), "diverged": False}
-        return Decision(state=state, step=None, record={"objective": objective, "gap": gap})
+        outcome = Outcome(consensus=self.pooled, objective=objective, gap=gap, converged=bool(gap <= self.tol))
+        return Decision(outcome=outcome, record={"objective": objective, "gap": gap})
+
+
+def build(settings: StudySettings, parameters: ModelParameters) -> Method:
+    """The method for a study."""
+    if settings.by_gradient:
+        return build_averaging("ditto", local, settings, parameters)
+    return ExactDitto(
+        alpha=parameters.alpha,
+        beta=parameters.beta,
+        pull=settings.pull_used * 4 * parameters.beta,
+        pooled=parameters.pooled,
+        zeta=settings.zeta_used,
+        tol=settings.tol,
+    )
+
+
+METHOD = MethodSpec(
+    summary="FedAvg for all, and beside it each silo's own graph, pulled to it",
+    build=build,
+    newton=Solver(settings=frozenset({"pull"})),
+    gradient=Solver(settings=GRADIENT_SETTINGS | {"pull"}, certified=False),
+)

@@ -22,7 +22,7 @@ silos.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -30,10 +30,17 @@ import numpy as np
 
 from silograph._util.types import Matrix, Vector
 from silograph._util.vectors import distance, dot
+from silograph.errors import ProtocolError
 from silograph.local.problem import LocalProblem
-from silograph.local.prox import ProxResult, prox_step
+from silograph.local.prox import prox_step
 from silograph.methods.common.bounds import DUAL_FIELDS, dual_bound, dual_parts, missing_share, relative_gap
 from silograph.methods.common.mixing import coefficients
+from silograph.methods.common.quadratic import QuadraticCoupling
+from silograph.methods.common.registry import COUPLING_SETTINGS, MethodSpec, Solver
+from silograph.methods.common.settings import StudySettings
+from silograph.methods.common.setup import ModelParameters
+from silograph.methods.independent import build as build_independent
+from silograph.methods.pooled import build as build_pooled
 from silograph.protocol.messages import (
     LIST,
     NUMBER,
@@ -41,12 +48,13 @@ from silograph.protocol.messages import (
     PAIRS,
     PAIRS_NONNEGATIVE,
     Field,
+    Parts,
     Step,
     Task,
     Total,
 )
-from silograph.protocol.method import Answer, Cohort, Decision, of_graph
-from silograph.protocol.silo import Memory, Silo
+from silograph.protocol.method import Answer, Cohort, Decision, Method, Outcome, States, report_on
+from silograph.protocol.silo import Silo, SiloState
 
 OVER = 1.8  # r, the over-relaxation; convergence is proved below 2
 ADAPTING = 8  # rounds in which the metric is learned
@@ -100,12 +108,50 @@ STEPS = MappingProxyType(
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SplittingSilo:
+    """What a silo keeps: its graph, its point and metric, and the points that are mixed."""
+
+    w: Vector
+    y: Vector  # multipliers
+    strength: float  # of the pull; infinite where the silo is fused
+    force: Vector  # v_i
+    bound_y: Vector  # multipliers of the last bound
+    u_own: Vector  # u_i
+    metric: Vector  # m_i
+    point: Vector  # s_i after the last round
+    proposed: Vector | None = None  # the metric that the coordinator may adopt
+    points: tuple[Vector, ...] = ()
+    residuals: tuple[Vector, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SplittingState:
+    """What the coordinator keeps."""
+
+    u: Vector
+    best_u: Vector
+    best_primal: float = np.inf
+    round: int = 0
+    dual: float = -np.inf
+    gap: float = np.inf
+    last: bool = False  # whether the round asked for may be the last
+    metric: Vector | None = None  # Σ m_i
+    gram: Matrix | None = None  # of the residuals that are mixed
+    targets: tuple[Vector, ...] = ()
+    residual: float = np.inf
+    adapting: int = ADAPTING  # the last round of the metric's learning
+    check: int = ADAPTING + AGAIN  # when to look whether that was enough
+    gap_then: float = np.inf
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExactSplitting:
     """The exact method. `pooled` is the start: the optimum of all silos' data together."""
 
     name: ClassVar[str] = "exact"
     steps: ClassVar[Mapping[str, Step]] = STEPS
+    states: ClassVar[States] = States(silo=SplittingSilo, coordinator=SplittingState)
 
     alpha: float
     beta: float
@@ -118,214 +164,239 @@ class ExactSplitting:
 
     # --- the silo's half ----------------------------------------------------------------------------------------------
 
-    def local(self, silo: Silo, task: Task) -> Answer:
+    def local(self, silo: Silo, state: SiloState[SplittingSilo], task: Task) -> Answer[SplittingSilo]:
         problem = silo.problem(alpha=self.alpha, beta=self.beta, zeta=self.zeta)
-        u, memory = task.vector("u"), silo.memory
+        u = task.vector("u")
         if task.header.step == "start":
-            return self._local_start(problem, u, memory)
+            return self._local_start(problem, u, state.start)
+        kept = state.begun
         if task.header.step == "close":
-            return self._finished(problem, u, silo)
-        last = bool(task.number("last"))
-        closing = self._finished(problem, u, silo) if last else None
-        primal = self._primal(problem, u, memory) if closing is None else float(closing.parts["primal"])
-        force = memory["force"]
-        if np.isinf(memory["strength"]) or not task.number("fused"):
+            return self._local_close(problem, u, silo, kept)
+        closing = self._local_close(problem, u, silo, kept) if task.number("last") else None
+        primal = self._primal(problem, u, kept) if closing is None else float(closing.parts["primal"])
+        force = kept.force
+        if np.isinf(kept.strength) or not task.number("fused"):
             force = force + task.vector("share")
-        bound, memory["bound_y"] = dual_parts(problem, force, rho=self.rho, start=memory["bound_y"])
-        self._take_point(task, u, memory)
-        result, residual = self._step(problem, u, memory)
-        parts = bound | {
+        bound, bound_y = dual_parts(problem, force, rho=self.rho, start=kept.bound_y)
+        kept, residual = self._step(problem, u, self._take_point(task, u, replace(kept, bound_y=bound_y)))
+        parts: dict[str, Vector | float] = {
+            **bound,
             "primal": primal,
-            "fused": float(np.isinf(result.strength)),
-            "target": memory["metric"] * memory["next"],
-            "force": result.force,
+            "fused": float(np.isinf(kept.strength)),
+            "target": kept.metric * kept.point,
+            "force": kept.force,
         }
         if task.header.step == "adapt":
-            memory["metric_next"] = np.sqrt(memory["metric"] * self._metric(problem, result, u))
-            parts["metric"] = memory["metric_next"]
+            proposed = np.sqrt(kept.metric * self._metric(problem, kept.w, kept.y, kept.strength, u))
+            kept, parts["metric"] = replace(kept, proposed=proposed), proposed
         else:
-            memory["points"] = [*memory["points"], memory["next"]]
-            memory["residuals"] = [*memory["residuals"], residual]
-            weighted = memory["metric"] * residual
-            parts["products"] = np.array([dot(weighted, other) for other in memory["residuals"]])
-        return Answer(parts=parts, reported=closing.reported if closing else {})
+            kept = replace(kept, points=(*kept.points, kept.point), residuals=(*kept.residuals, residual))
+            weighted = kept.metric * residual
+            parts["products"] = np.array([dot(weighted, other) for other in kept.residuals])
+        if closing is None:
+            return Answer(parts=parts, state=kept)
+        return Answer(parts=parts, state=kept, graph=closing.graph, reported=closing.reported)
 
-    def _local_start(self, problem: LocalProblem, u: Vector, memory: Memory) -> Answer:
-        first = memory.get("y")
-        result = prox_step(problem, u, metric=None, rho=self.rho, strength=4 * self.beta, start=first)
-        metric = self._metric(problem, result, u)
-        memory.update(w=result.w, y=result.y, strength=result.strength, force=result.force, metric=metric)
-        memory.update(next=u + result.force / metric, u_own=u, points=[], residuals=[], bound_y=result.y)
-        parts = {
+    def _local_start(self, problem: LocalProblem, u: Vector, start: Vector | None) -> Answer[SplittingSilo]:
+        result = prox_step(problem, u, metric=None, rho=self.rho, strength=4 * self.beta, start=start)
+        metric = self._metric(problem, result.w, result.y, result.strength, u)
+        kept = SplittingSilo(
+            w=result.w,
+            y=result.y,
+            strength=result.strength,
+            force=result.force,
+            bound_y=result.y,
+            u_own=u,
+            metric=metric,
+            point=u + result.force / metric,
+        )
+        parts: Parts = {
             "primal": problem.value(result.w) + self.rho * distance(result.w, u),
             "fused": float(np.isinf(result.strength)),
             "metric": metric,
-            "target": metric * memory["next"],
+            "target": metric * kept.point,
             "force": result.force,
         }
-        return Answer(parts=parts)
+        return Answer(parts=parts, state=kept)
 
-    def _take_point(self, task: Task, u: Vector, memory: Memory) -> None:
+    def _take_point(self, task: Task, u: Vector, kept: SplittingSilo) -> SplittingSilo:
         """The point s_i of this round: the last one in the metric now adopted, or a mixture of earlier ones."""
         if task.number("adopt"):
-            ratio = memory["metric"] / memory["metric_next"]
-            memory.update(point=u + ratio * (memory["next"] - u), metric=memory["metric_next"], points=[], residuals=[])
-            return
+            if kept.proposed is None:
+                raise ProtocolError("expected a metric to be proposed before it is adopted.")
+            point = u + kept.metric / kept.proposed * (kept.point - u)
+            return replace(kept, point=point, metric=kept.proposed, points=(), residuals=())
         mixing = task.vector("mixing") if task.header.step == "mix" else np.zeros(0)
-        kept = mixing.size
-        points = memory["points"][len(memory["points"]) - kept :]
-        residuals = memory["residuals"][len(memory["residuals"]) - kept :]
-        point = sum((a * other for a, other in zip(mixing, points, strict=True)), np.zeros_like(u))
-        memory.update(point=point if kept else memory["next"], points=points, residuals=residuals)
+        points = kept.points[len(kept.points) - mixing.size :]
+        residuals = kept.residuals[len(kept.residuals) - mixing.size :]
+        mixed = sum((a * other for a, other in zip(mixing, points, strict=True)), np.zeros_like(u))
+        return replace(kept, point=mixed if mixing.size else kept.point, points=points, residuals=residuals)
 
-    def _step(self, problem: LocalProblem, u: Vector, memory: Memory) -> tuple[ProxResult, Vector]:
-        anchor = 2 * u - memory["point"]
-        result = prox_step(
-            problem,
-            anchor,
-            metric=memory["metric"],
-            rho=self.rho,
-            strength=memory["strength"],
-            start=memory["y"],
-        )
-        u_own = anchor + result.force / memory["metric"]
+    def _step(self, problem: LocalProblem, u: Vector, kept: SplittingSilo) -> tuple[SplittingSilo, Vector]:
+        """One step of the splitting from the point s_i, and its residual."""
+        anchor = 2 * u - kept.point
+        result = prox_step(problem, anchor, metric=kept.metric, rho=self.rho, strength=kept.strength, start=kept.y)
+        u_own = anchor + result.force / kept.metric
         residual = OVER * (u_own - u)
-        memory.update(w=result.w, y=result.y, strength=result.strength, force=result.force, u_own=u_own)
-        memory["next"] = memory["point"] + residual
-        return result, residual
+        stepped = replace(
+            kept,
+            w=result.w,
+            y=result.y,
+            strength=result.strength,
+            force=result.force,
+            u_own=u_own,
+            point=kept.point + residual,
+        )
+        return stepped, residual
 
-    def _metric(self, problem: LocalProblem, result: ProxResult, u: Vector) -> Vector:
+    def _metric(self, problem: LocalProblem, w: Vector, y: Vector, strength: float, u: Vector) -> Vector:
         """The silo's curvature, pair by pair."""
         q = 4 * self.beta
         # The diagonal of ∇²g, its degree part enlarged, as the edges of a node bend together
-        neighbours = 2 * np.count_nonzero(result.w) / problem.n_nodes
-        own: Vector = q + BEND * np.sqrt(neighbours) * problem.pairs.sums(result.y**2) / self.alpha
+        neighbours = 2 * np.count_nonzero(w) / problem.n_nodes
+        own: Vector = q + BEND * np.sqrt(neighbours) * problem.pairs.sums(y**2) / self.alpha
         present, absent = own, FUSED_ABSENT * own
-        if np.isfinite(result.strength):
+        if np.isfinite(strength):
             # Not softer than at the consensus itself: a point that flies off would soften the pull that should hold it
-            strength = max(result.strength, self.rho / max(distance(result.w, u), 1e-300))
+            strength = max(strength, self.rho / max(distance(w, u), 1e-300))
             pull = np.minimum(strength, np.maximum(STIFFEST * q, STIFFER * own))
             present, absent = own * pull / (own + pull), pull
-        metric: Vector = np.where(result.w > 0, present, absent)
+        metric: Vector = np.where(w > 0, present, absent)
         return metric
 
-    def _primal(self, problem: LocalProblem, u: Vector, memory: Memory) -> float:
+    def _primal(self, problem: LocalProblem, u: Vector, kept: SplittingSilo) -> float:
         """The better of two graphs at u: the last one, and that moved along with u, which is u itself if fused."""
-        moved = np.maximum(memory["w"] + u - memory["u_own"], 0.0)
-        return min(problem.value(w) + self.rho * distance(w, u) for w in (memory["w"], moved))
+        moved = np.maximum(kept.w + u - kept.u_own, 0.0)
+        return min(problem.value(w) + self.rho * distance(w, u) for w in (kept.w, moved))
 
-    def _finished(self, problem: LocalProblem, u: Vector, silo: Silo) -> Answer:
+    def _local_close(self, problem: LocalProblem, u: Vector, silo: Silo, kept: SplittingSilo) -> Answer[SplittingSilo]:
         """The graph that belongs to the consensus u."""
-        memory = silo.memory
-        result = prox_step(
-            problem,
-            u,
-            metric=None,
-            rho=self.rho,
-            strength=memory["strength"],
-            start=memory["y"],
-        )
-        parts = {
+        result = prox_step(problem, u, metric=None, rho=self.rho, strength=kept.strength, start=kept.y)
+        parts: Parts = {
             "primal": problem.value(result.w) + self.rho * distance(result.w, u),
             "fused": float(np.isinf(result.strength)),
         }
-        return Answer(parts=parts, reported=of_graph(silo, result.w, u))
+        return Answer(parts=parts, state=kept, graph=result.w, reported=report_on(silo, result.w, u))
 
     # --- the coordinator's half ---------------------------------------------------------------------------------------
 
-    def begin(self, cohort: Cohort) -> Decision:
-        state = {
-            "round": 0,
-            "u": self.pooled,
-            "dual": -np.inf,
-            "gram": np.zeros((0, 0)),
-            "targets": [],
-            "adapting": ADAPTING,  # the last round of the metric's learning
-            "check": ADAPTING + AGAIN,  # when to look whether that was enough
-            "gap_then": np.inf,
-            "best_primal": np.inf,
-            "best_u": self.pooled,
-        }
+    def begin(self, cohort: Cohort) -> Decision[SplittingState]:
+        state = SplittingState(u=self.pooled, best_u=self.pooled)
         return Decision(state=state, step="start", parts={"u": self.pooled})
 
-    def merge(self, cohort: Cohort, state: Memory, total: Total) -> Decision:
-        state = state | {"round": state["round"] + 1}
-        step = total.header.step
-        if step in ("adapt", "mix"):
-            state["dual"] = max(state["dual"], dual_bound(total))
-        primal = total.number("primal") + self.lam * float(state["u"].sum())
-        gap = self._gap(cohort, primal, state["dual"])
-        before = state.get("gap", np.inf)
-        state.update(objective=primal, gap=gap, converged=bool(gap <= self.tol), consensus=state["u"])
-        record = {"objective": primal, "bound": state["dual"], "gap": gap, "fused": total.number("fused")}
-        if primal < state["best_primal"]:
-            state.update(best_primal=primal, best_u=state["u"])
-        if step == "close" or (state["converged"] and state["last"]):
-            return Decision(state=state, step=None, record=record)
-        best_will_do = self._gap(cohort, state["best_primal"], state["dual"]) <= self.tol
-        if best_will_do or state["round"] >= self.max_rounds - 1:
-            state["u"] = state["best_u"]
-            return Decision(state=state, step="close", parts={"u": state["u"]}, record=record)
+    def merge(self, cohort: Cohort, state: SplittingState, total: Total) -> Decision[SplittingState]:
+        before, step = state.gap, total.header.step
+        dual = max(state.dual, dual_bound(total)) if step in ("adapt", "mix") else state.dual
+        primal = total.number("primal") + self.lam * float(state.u.sum())
+        gap = self._gap(cohort, primal, dual)
+        state = replace(state, round=state.round + 1, dual=dual, gap=gap)
+        record = {"objective": primal, "bound": dual, "gap": gap, "fused": total.number("fused")}
+        if primal < state.best_primal:
+            state = replace(state, best_primal=primal, best_u=state.u)
+        converged = bool(gap <= self.tol)
+        if step == "close" or (converged and state.last):
+            outcome = Outcome(consensus=state.u, objective=primal, gap=gap, converged=converged)
+            return Decision(outcome=outcome, record=record)
+        best_will_do = self._gap(cohort, state.best_primal, dual) <= self.tol
+        if best_will_do or state.round >= self.max_rounds - 1:
+            state = replace(state, u=state.best_u)
+            return Decision(state=state, step="close", parts={"u": state.u}, record=record)
         # The gap falls by about as much as it just did: if that would do, this is to be the last round
-        state["last"] = gap * min(gap / before, 1.0) <= NEAR * self.tol if np.isfinite(before) else False
-        return self._next(cohort, state, total, record)
+        last = bool(gap * min(gap / before, 1.0) <= NEAR * self.tol) if np.isfinite(before) else False
+        return self._next(cohort, replace(state, last=last), total, record)
 
     def _gap(self, cohort: Cohort, primal: float, dual: float) -> float:
         return relative_gap(primal, dual, alpha=self.alpha, n_nodes=cohort.pairs.n_nodes, n_silos=cohort.n_silos)
 
-    def _next(self, cohort: Cohort, state: Memory, total: Total, record: dict[str, float]) -> Decision:
+    def _next(
+        self, cohort: Cohort, state: SplittingState, total: Total, record: dict[str, float]
+    ) -> Decision[SplittingState]:
         target, step = total.vector("target"), total.header.step
-        adopt = step == "adapt"
-        if step == "start":
-            state["metric"] = total.vector("metric")
-        self._look_back(state)
-        adapting = state["round"] <= state["adapting"]
+        state = self._look_back(state)
+        adapting = state.round <= state.adapting
         mixing = np.zeros(0)
         if step == "mix" and not adapting:
-            target, mixing = self._mixed(state, target, total.vector("products"))
-        u = np.maximum(target - self.lam, 0.0) / state["metric"]
-        if adopt:
-            state["metric"] = total.vector("metric")
-        state["u"] = u
+            state, target, mixing = self._mix(state, target, total.vector("products"))
+        metric = total.vector("metric") if step == "start" or state.metric is None else state.metric
+        u = np.maximum(target - self.lam, 0.0) / metric
+        state = replace(state, u=u, metric=total.vector("metric") if step == "adapt" else metric)
         fused = total.number("fused")
         share = missing_share(total.vector("force"), u, lam=self.lam, n_sharing=fused or cohort.n_silos)
         parts: dict[str, Vector | float] = {
             "u": u,
             "share": share,
             "fused": fused,
-            "adopt": float(adopt),
-            "last": float(state["last"]),
+            "adopt": float(step == "adapt"),
+            "last": float(state.last),
         }
         if adapting:
             return Decision(state=state, step="adapt", parts=parts, record=record)
         return Decision(state=state, step="mix", parts=parts | {"mixing": mixing}, record=record)
 
-    def _look_back(self, state: Memory) -> None:
+    def _look_back(self, state: SplittingState) -> SplittingState:
         """Every so often: has the gap fallen? If it hardly has, the metric does not suit, and is learned anew."""
-        if state["round"] != state["check"]:
-            return
-        stalled = state["gap"] > 0.1 * state["gap_then"]
-        state.update(gap_then=state["gap"], check=state["round"] + AGAIN)
-        if stalled:
-            forgotten = {"gram": np.zeros((0, 0)), "targets": [], "residual": np.inf}
-            state.update(adapting=state["round"] + ADAPTING // 2, **forgotten)
+        if state.round != state.check:
+            return state
+        stalled = state.gap > 0.1 * state.gap_then
+        state = replace(state, gap_then=state.gap, check=state.round + AGAIN)
+        if not stalled:
+            return state
+        return replace(state, adapting=state.round + ADAPTING // 2, gram=None, targets=(), residual=np.inf)
 
-    def _mixed(self, state: Memory, target: Vector, products: Vector) -> tuple[Vector, Vector]:
+    def _mix(self, state: SplittingState, target: Vector, products: Vector) -> tuple[SplittingState, Vector, Vector]:
         """Anderson's mixture of targets and its coefficients."""
-        gram = _extended(state["gram"], products)
-        targets = [*state["targets"], target]
+        gram = _extended(state.gram, products)
+        targets = (*state.targets, target)
         residual = float(gram[-1, -1])
         longest = max(2, min(HISTORY + 1, HISTORY_NUMBERS // (2 * target.size)))
-        keep = 1 if residual > RESTART**2 * state.get("residual", np.inf) else min(len(targets), longest)
+        keep = 1 if residual > RESTART**2 * state.residual else min(len(targets), longest)
         gram, targets = gram[-keep:, -keep:], targets[-keep:]
         mixing = coefficients(gram)
-        state.update(gram=gram, targets=targets, residual=residual)
-        return sum((a * other for a, other in zip(mixing, targets, strict=True)), np.zeros_like(target)), mixing
+        mixed = sum((a * other for a, other in zip(mixing, targets, strict=True)), np.zeros_like(target))
+        return replace(state, gram=gram, targets=targets, residual=residual), mixed, mixing
 
 
-def _extended(gram: Matrix, products: Vector) -> Matrix:
+def _extended(gram: Matrix | None, products: Vector) -> Matrix:
     """The Gram matrix with one row and column more."""
     out = np.empty((products.size, products.size))
-    out[:-1, :-1] = gram
+    if gram is not None:
+        out[:-1, :-1] = gram
     out[-1, :] = out[:, -1] = products
     return out
+
+
+def build(settings: StudySettings, parameters: ModelParameters) -> Method:
+    """The method for a study. Where nothing couples the silos, each is alone, or all share the pooled graph."""
+    if parameters.rho == 0:
+        return (build_pooled if parameters.alike else build_independent)(settings, parameters)
+    start = parameters.pooled if parameters.start is None else parameters.start
+    if settings.weights == "equal":
+        return QuadraticCoupling(
+            name="exact",
+            alpha=parameters.alpha,
+            beta=parameters.beta,
+            pull=parameters.rho / parameters.n_silos,
+            lam=parameters.lam,
+            weight=1 / parameters.n_silos,
+            pooled=start,
+            zeta=settings.zeta_used,
+            tol=settings.tol,
+            max_rounds=settings.rounds_used,
+        )
+    return ExactSplitting(
+        alpha=parameters.alpha,
+        beta=parameters.beta,
+        rho=parameters.rho,
+        lam=parameters.lam,
+        pooled=start,
+        zeta=settings.zeta_used,
+        tol=settings.tol,
+        max_rounds=settings.rounds_used,
+    )
+
+
+METHOD = MethodSpec(
+    summary="the optimum of the paper's model, with a certificate",
+    build=build,
+    newton=Solver(settings=COUPLING_SETTINGS | {"rounds"}),
+)

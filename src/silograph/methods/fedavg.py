@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from silograph.methods.common.averaging import Averaging, Rounds, closed, is_closing, told
+from functools import partial
+
+from silograph.methods.common.averaging import LocalSteps, OwnGraph, build_averaging, close_at, is_closing, round_parts
+from silograph.methods.common.registry import GRADIENT_SETTINGS, MethodSpec, Solver
 from silograph.protocol.messages import Task
 from silograph.protocol.method import Answer
-from silograph.protocol.silo import Silo
+from silograph.protocol.silo import Silo, SiloState
 
 
-def fedavg(settings: Rounds) -> Averaging:
-    """The method; `settings.pull` is not used."""
-    return Averaging(name="fedavg", settings=settings, half=_local)
-
-
-def _local(settings: Rounds, silo: Silo, task: Task) -> Answer:
-    mean, problem = task.vector("mean"), settings.problem(silo)
+def local(settings: LocalSteps, silo: Silo, state: SiloState[OwnGraph], task: Task) -> Answer[OwnGraph]:
+    """A silo's half."""
+    mean = task.vector("mean")
     if is_closing(task):
-        return closed(silo, mean, mean, problem.value(mean))
-    w, _ = settings.gradient_steps(silo, problem, mean, mean)
-    return Answer(parts=told(w, mean))
+        return close_at(silo, mean, mean, settings.problem(silo).value(mean))
+    w, _ = settings.advance(silo, mean, mean)
+    return Answer(parts=round_parts(w, mean))
+
+
+METHOD = MethodSpec(
+    summary="one graph for all, by averaging local steps",
+    build=partial(build_averaging, "fedavg", local),
+    gradient=Solver(settings=GRADIENT_SETTINGS, certified=False),
+)

@@ -18,9 +18,12 @@ import numpy as np
 from silograph._util.types import Vector
 from silograph.local.solvers.polish import solve_to_rounding
 from silograph.methods.common.bounds import relative_gap
-from silograph.protocol.messages import NUMBER, NUMBER_NONNEGATIVE, PAIRS, PAIRS_NONNEGATIVE, Step, Task, Total
-from silograph.protocol.method import Answer, Cohort, Decision, Parts, of_graph
-from silograph.protocol.silo import Memory, Silo
+from silograph.methods.common.registry import MethodSpec, Solver
+from silograph.methods.common.settings import StudySettings
+from silograph.methods.common.setup import ModelParameters
+from silograph.protocol.messages import NUMBER, NUMBER_NONNEGATIVE, PAIRS, PAIRS_NONNEGATIVE, Parts, Step, Task, Total
+from silograph.protocol.method import Answer, Cohort, Decision, Outcome, States, report_on
+from silograph.protocol.silo import Silo, SiloState
 
 STEPS = MappingProxyType(
     {
@@ -32,12 +35,27 @@ STEPS = MappingProxyType(
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PooledSilo:
+    """What a silo keeps."""
+
+    force: Vector  # that holds its graph at the pooled one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PooledState:
+    """What the coordinator keeps."""
+
+    objective: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pooled:
     """The pooled graph, everywhere."""
 
     name: ClassVar[str] = "pooled"
     steps: ClassVar[Mapping[str, Step]] = STEPS
+    states: ClassVar[States] = States(silo=PooledSilo, coordinator=PooledState)
 
     alpha: float
     beta: float
@@ -45,32 +63,42 @@ class Pooled:
     zeta: float = 0.0
     tol: float = 1e-6
 
-    def local(self, silo: Silo, task: Task) -> Answer:
+    def local(self, silo: Silo, state: SiloState[PooledSilo], task: Task) -> Answer[PooledSilo]:
         problem = silo.problem(alpha=self.alpha, beta=self.beta, zeta=self.zeta)
         if task.header.step == "certify":
             # Forces that sum to zero: no silo's gain is another's loss, so the parts of the bound may be added
-            solution = solve_to_rounding(
-                replace(problem, cost=problem.cost + silo.memory["force"] + task.vector("share")), None
-            )
-            return Answer(parts={"bound": solution.primal - solution.gap})
+            cost = problem.cost + state.begun.force + task.vector("share")
+            solution = solve_to_rounding(replace(problem, cost=cost), None)
+            return Answer(parts={"bound": solution.primal - solution.gap}, state=state.own)
         u = task.vector("u")
         force = -problem.gradient(u)
-        silo.memory["force"] = force
         parts: Parts = {"objective": problem.value(u), "slope": force, "edges": float(np.count_nonzero(u))}
-        return Answer(parts=parts, reported=of_graph(silo, u, u))
+        return Answer(parts=parts, state=PooledSilo(force=force), graph=u, reported=report_on(silo, u, u))
 
-    def begin(self, cohort: Cohort) -> Decision:
-        return Decision(state={"consensus": self.pooled}, step="close", parts={"u": self.pooled})
+    def begin(self, cohort: Cohort) -> Decision[PooledState]:
+        return Decision(step="close", parts={"u": self.pooled})
 
-    def merge(self, cohort: Cohort, state: Memory, total: Total) -> Decision:
+    def merge(self, cohort: Cohort, state: PooledState, total: Total) -> Decision[PooledState]:
         if total.header.step == "close":
-            objective = total.number("objective")
+            state = PooledState(objective=total.number("objective"))
             share = -total.vector("slope") / cohort.n_silos
-            state = state | {"objective": objective, "diverged": False}
-            return Decision(state=state, step="certify", parts={"share": share}, record={"objective": objective})
-        bound = total.number("bound")
-        gap = relative_gap(
-            state["objective"], bound, alpha=self.alpha, n_nodes=cohort.pairs.n_nodes, n_silos=cohort.n_silos
-        )
-        state = state | {"gap": gap, "converged": bool(gap <= self.tol)}
-        return Decision(state=state, step=None, record={"objective": state["objective"], "bound": bound, "gap": gap})
+            record = {"objective": state.objective}
+            return Decision(state=state, step="certify", parts={"share": share}, record=record)
+        objective, bound = state.objective, total.number("bound")
+        gap = relative_gap(objective, bound, alpha=self.alpha, n_nodes=cohort.pairs.n_nodes, n_silos=cohort.n_silos)
+        outcome = Outcome(consensus=self.pooled, objective=objective, gap=gap, converged=bool(gap <= self.tol))
+        return Decision(outcome=outcome, record={"objective": objective, "bound": bound, "gap": gap})
+
+
+def build(settings: StudySettings, parameters: ModelParameters) -> Pooled:
+    """The method for a study."""
+    return Pooled(
+        alpha=parameters.alpha,
+        beta=parameters.beta,
+        pooled=parameters.pooled,
+        zeta=settings.zeta_used,
+        tol=settings.tol,
+    )
+
+
+METHOD = MethodSpec(summary="one graph for all, exactly", build=build, newton=Solver())

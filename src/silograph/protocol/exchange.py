@@ -2,37 +2,54 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 from silograph.errors import ProtocolError
-from silograph.protocol.messages import Task, Update, check_parts, update_of
+from silograph.protocol.checks import check_parts, check_update
+from silograph.protocol.messages import Task, Update, update_of
 from silograph.protocol.method import Method
-from silograph.protocol.silo import Silo
-
-TURN = "turn"  # in a silo's memory: run, method and round of the last task it answered
+from silograph.protocol.silo import Silo, SiloState
 
 
-def answer_task(method: Method, silo: Silo, task: Task, *, report: bool) -> Update:
-    """What the silo says. Numbers that belong to it alone go along only if the run's settings say so."""
+def answer_task(
+    method: Method, silo: Silo, state: SiloState[Any], task: Task, *, report: bool, checked: bool = False
+) -> tuple[Update, SiloState[Any]]:
+    """What the silo says, and what it keeps from now on.
+
+    Numbers that belong to it alone go along only if the run's settings say so. `checked`: the coordinator's half is in
+    this process and has checked its task already.
+    """
     header = task.header
     if header.method != method.name or header.step not in method.steps:
         raise ProtocolError(
             f"{silo.name}: expected a step of {method.name!r}, got {header.step!r} of {header.method!r}. "
             "Do both sides run one study?"
         )
-    _check_turn(silo, task)
-    step = method.steps[header.step]
-    check_parts(task.parts, step.down, n_pairs=silo.pairs.size, header=header, source=f"{silo.name}, task")
-    answer = method.local(silo, task)
-    silo.memory[TURN] = [header.run, header.method, header.round]
-    check_parts(answer.parts, step.up, n_pairs=silo.pairs.size, header=header, source=silo.name)
-    return update_of(header, silo.name, answer.parts, reported=answer.reported if report else None)
+    kept = _check_turn(silo, state, task)
+    step, n_pairs = method.steps[header.step], silo.pairs.size
+    if not checked:
+        check_parts(task.parts, step.down, n_pairs=n_pairs, header=header, source=f"{silo.name}, task")
+    answer = method.local(silo, kept, task)
+    update = update_of(header, silo.name, answer.parts, reported=answer.reported if report else None)
+    check_update(update, task, step.up, n_pairs=n_pairs)
+    return update, SiloState(
+        run=header.run,
+        method=header.method,
+        round=header.round,
+        own=answer.state,
+        start=kept.start if answer.start is None else answer.start,
+        graph=kept.graph if answer.graph is None else answer.graph,
+    )
 
 
-def _check_turn(silo: Silo, task: Task) -> None:
-    """A silo answers one run, and each of its rounds once, in order."""
+def _check_turn(silo: Silo, state: SiloState[Any], task: Task) -> SiloState[Any]:
+    """A silo answers one run, and each of its rounds once, in order. A new method begins with nothing of its own."""
     header = task.header
-    run, method, number = silo.memory.get(TURN, [header.run, header.method, 0])
-    if header.run != run:
-        raise ProtocolError(f"{silo.name}: expected a task of run {run}, got one of run {header.run}.")
-    due = number + 1 if header.method == method else 1
+    if state.run and header.run != state.run:
+        raise ProtocolError(f"{silo.name}: expected a task of run {state.run}, got one of run {header.run}.")
+    same = header.method == state.method
+    due = state.round + 1 if same else 1
     if header.round != due:
         raise ProtocolError(f"{silo.name}: expected round {due} of {header.method!r}, got round {header.round}.")
+    return state if same else replace(state, own=None)

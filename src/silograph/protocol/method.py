@@ -1,27 +1,30 @@
 """What a method is: two halves that talk in tasks and sums.
 
-    local(silo, task)             in each silo: private data and memory, and the task → an answer that will be added up
-    merge(federation, state, sum) at the coordinator: what it kept, and the sum → the next task, or the end
+    local(silo, state, task)      in each silo: private data, what it kept, and the task → an answer that is added up
+    merge(cohort, state, total)   at the coordinator: what it kept, and the sum → the next task, or the outcome
 
 Both are functions of their arguments alone. A method object holds the run's settings and nothing else, so the same
-object can be made on every site from the same study.
+object can be made on every site from the same study. What a half keeps is a frozen dataclass of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from types import NoneType
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
 from silograph._util.types import Vector
 from silograph._util.vectors import distance
 from silograph.graph.pairs import Pairs
-from silograph.protocol.messages import Step, Task, Total
-from silograph.protocol.silo import Memory, Silo
+from silograph.protocol.messages import Parts, Step, Task, Total
+from silograph.protocol.silo import Silo, SiloState
 
-Parts = Mapping[str, Vector | float]
+S = TypeVar("S")
+C = TypeVar("C")
+RoundRecord = Mapping[str, float]  # what is told of a round
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,26 +40,50 @@ class Cohort:
         return len(self.silos)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """A silo's answer: parts to be added up, and numbers that may be told singly if the run's settings allow it."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Answer(Generic[S]):
+    """A silo's answer: parts to be added up, and what stays in the silo."""
 
     parts: Parts
-    reported: Mapping[str, float] = field(default_factory=dict)
+    state: S | None = None  # what the method keeps in the silo
+    graph: Vector | None = None  # the silo's graph, if it has a new one
+    start: Vector | None = None  # multipliers from which a later method may start
+    reported: Mapping[str, float] = field(default_factory=dict)  # told of this silo alone, if the settings allow it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Outcome:
+    """Where a method ended."""
+
+    consensus: Vector
+    objective: float
+    gap: float = np.nan  # relative; NaN: the method has no certificate
+    converged: bool = False
+    diverged: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Decision(Generic[C]):
+    """What the coordinator keeps and asks next, or how the run ended."""
+
+    state: C | None = None
+    step: str | None = None  # None: nothing, the run is over
+    parts: Parts = field(default_factory=dict)
+    record: RoundRecord = field(default_factory=dict)
+    outcome: Any = None  # at the end; an `Outcome`, or what set-up found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
-    """What the coordinator keeps, what it asks next (no step: nothing, the run is over), and what to tell about it."""
+class States:
+    """The dataclasses by which a method keeps what it keeps."""
 
-    state: Memory
-    step: str | None
-    parts: Parts = field(default_factory=dict)
-    record: Mapping[str, float] = field(default_factory=dict)
+    silo: type = NoneType  # of `SiloState.own`
+    coordinator: type = NoneType
+    outcome: type = Outcome
 
 
 class Method(Protocol):
-    """The pair of functions, and what their messages hold."""
+    """The pair of functions, what their messages hold, and what they keep."""
 
     @property
     def name(self) -> str:
@@ -66,24 +93,27 @@ class Method(Protocol):
     def steps(self) -> Mapping[str, Step]:
         """Every kind of exchange."""
 
-    def begin(self, cohort: Cohort) -> Decision:
-        """The first task."""
+    @property
+    def states(self) -> States:
+        """What each half keeps."""
 
-    def local(self, silo: Silo, task: Task) -> Answer:
+    def local(self, silo: Silo, state: SiloState[Any], task: Task) -> Answer[Any]:
         """A silo's half."""
 
-    def merge(self, cohort: Cohort, state: Memory, total: Total) -> Decision:
+    def begin(self, cohort: Cohort) -> Decision[Any]:
+        """The first task."""
+
+    def merge(self, cohort: Cohort, state: Any, total: Total) -> Decision[Any]:
         """The coordinator's half."""
 
 
-def of_graph(silo: Silo, w: Vector, consensus: Vector, *, weight: float | None = None) -> dict[str, float]:
-    """Keep the silo's graph, and say what may be told singly: samples, edges, distance to the consensus, weight γ.
+def report_on(silo: Silo, w: Vector, consensus: Vector, *, weight: float | None = None) -> dict[str, float]:
+    """What a silo may tell of its graph: samples, edges, distance to the consensus, weight γ.
 
     γ = 1/‖w − u‖ (the paper's contribution weight) is infinite where the silo's graph is the consensus; `weight` is the
     γ of a method that has its own.
     """
     far = distance(w, consensus)
     gamma = (1 / far if far > 0 else np.inf) if weight is None else weight
-    silo.memory["graph"] = w
     samples = np.nan if silo.n_samples is None else float(silo.n_samples)
     return {"samples": samples, "edges": float(np.count_nonzero(w)), "distance": far, "contribution": float(gamma)}

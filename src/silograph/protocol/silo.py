@@ -1,32 +1,31 @@
-"""A silo's private side: its costs, and what a method keeps there between two rounds.
+"""A silo's private side: its data, and what it keeps between two rounds.
 
-Only the silo's half of a method sees this. The signals themselves are left behind at the door: costs z/N are all that
-learning needs.
+Only the silo's half of a method sees this. The signals themselves stay outside: costs z/N are all that learning needs.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, TypeVar
 
+from silograph._util.trees import from_tree
 from silograph._util.types import Vector
+from silograph.errors import ProtocolError
 from silograph.graph.pairs import Pairs
 from silograph.local.problem import LocalProblem
 
-# Names to arrays, numbers, or lists of arrays; arrays are replaced, never altered, so that a checkpoint can keep them
-Memory = dict[str, Any]
+S = TypeVar("S")
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Silo:
-    """One silo: private data, private memory."""
+    """One silo's private data. They do not change while it learns."""
 
     name: str
     pairs: Pairs
     cost: Vector  # z/N, one number per pair
     n_samples: int | None = None  # None: precomputed distances
     local_steps: int | None = None  # this silo's own K_i; None: the run's
-    memory: Memory = field(default_factory=dict)
     _problem: LocalProblem | None = field(default=None, init=False, repr=False)
 
     def problem(self, *, alpha: float, beta: float, zeta: float) -> LocalProblem:
@@ -36,3 +35,28 @@ class Silo:
             made = LocalProblem(cost=self.cost, pairs=self.pairs, quadratic=4 * beta, alpha=alpha, zeta=zeta)
             self._problem = made
         return made
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SiloState(Generic[S]):
+    """What a silo keeps between two rounds. Arrays are replaced, never altered: a checkpoint may hold them."""
+
+    run: str = ""  # run, method and round of the last task that it answered
+    method: str = ""
+    round: int = 0
+    own: S | None = None  # what the method keeps here; None before its first round
+    start: Vector | None = None  # multipliers of the last solve of an earlier method, from which to start
+    graph: Vector | None = None  # the silo's graph, once the method has one
+
+    @property
+    def begun(self) -> S:
+        """What the method keeps here, from its second round on."""
+        if self.own is None:
+            raise ProtocolError("expected the first step of a method first, got a later one.")
+        return self.own
+
+
+def restore_silo_state(tree: dict[str, Any], kind: type) -> SiloState[Any]:
+    """The state that `to_tree` made plain data of; the method keeps a `kind` of its own there."""
+    state: SiloState[Any] = from_tree(SiloState, tree | {"own": from_tree(kind, tree.get("own"))})
+    return state

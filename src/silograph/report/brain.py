@@ -15,7 +15,7 @@ from silograph._util.types import Matrix
 from silograph.graph.graph import Graph
 
 VIEWS = {"Sagittal": (1, 2), "Axial": (0, 1), "Coronal": (0, 2)}  # which of x, y, z are drawn, to the right and up
-MOST_EDGES = 300  # in space, where more hide each other
+MOST_EDGES_IN_SPACE = 300  # in space, where more hide each other
 
 
 def outlines() -> dict[str, Any]:
@@ -31,7 +31,7 @@ def write_spatial(graph: Graph, centres: Matrix, page: Path) -> Path | None:
     from nilearn.plotting import view_connectome
 
     weights = np.zeros((graph.n_nodes, graph.n_nodes))
-    strongest = np.argsort(-graph.weights, kind="stable")[:MOST_EDGES]
+    strongest = np.argsort(-graph.weights, kind="stable")[:MOST_EDGES_IN_SPACE]
     rows, cols = graph.rows[strongest], graph.cols[strongest]
     weights[rows, cols] = weights[cols, rows] = graph.weights[strongest]
     view = view_connectome(weights, centres, edge_cmap="Reds", symmetric_cmap=False, linewidth=3, node_size=5)

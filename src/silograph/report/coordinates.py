@@ -10,9 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from silograph._util.types import Matrix
+from silograph._util.wording import list_names
 from silograph.errors import SignalError
-
-MOST_NAMED = 5
 
 
 def read_coordinates(path: Path, names: Sequence[str]) -> Matrix:
@@ -29,10 +28,9 @@ def read_coordinates(path: Path, names: Sequence[str]) -> Matrix:
         raise SignalError(f"{path}: cannot be read ({error}). Check the path.") from error
     missing = [name for name in names if name not in places]
     if missing:
-        shown = ", ".join(map(repr, missing[:MOST_NAMED])) + (" and others" if len(missing) > MOST_NAMED else "")
         raise SignalError(
-            f"{path.name}: expected a row for each of {len(names)} nodes, but {len(missing)} have none ({shown}). "
-            "Add them, by the names of the tables' columns."
+            f"{path.name}: expected a row for each of {len(names)} nodes, but {len(missing)} have none "
+            f"({list_names(missing)}). Add them, by the names of the tables' columns."
         )
     return np.array([places[name] for name in names])
 

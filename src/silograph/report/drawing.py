@@ -19,6 +19,7 @@ from matplotlib.lines import Line2D
 
 from silograph._util.files import writing
 from silograph._util.types import Matrix, Vector
+from silograph.report.palette import BLUE, OWN_DASH, RED
 
 STYLE = {
     "font.size": 9,
@@ -34,7 +35,7 @@ STYLE = {
     "svg.hashsalt": "silograph",  # the same figure is the same file
 }
 KEPT = ("backend", "backend_fallback", "interactive", "toolbar", "timezone", "webagg.port")  # no matter of looks
-RED, BLUE, GREY = "#c1121f", "#4a90d9", "#8d99ae"
+GREY = "#8d99ae"
 # Dark to light; each with a dash and a marker of its own
 LOOKS: tuple[dict[str, Any], ...] = (
     {"color": "#222222", "linestyle": "-", "marker": "o"},
@@ -43,7 +44,7 @@ LOOKS: tuple[dict[str, Any], ...] = (
     {"color": "#4a90d9", "linestyle": ":", "marker": "D"},
     {"color": "#9d7bb8", "linestyle": "-", "marker": "v"},
     {"color": "#e09f3e", "linestyle": "--", "marker": "P"},
-    {"color": "#8d99ae", "linestyle": "-.", "marker": "X"},
+    {"color": GREY, "linestyle": "-.", "marker": "X"},
 )
 HATCHES = ("", "//", "..", "\\\\", "xx", "--", "++")
 
@@ -94,7 +95,7 @@ def draw_graph(
     kinds = (
         [(found, GREY, "solid")]
         if shared is None
-        else [(found & ~shared, BLUE, (0, (2, 1))), (found & shared, RED, "solid")]
+        else [(found & ~shared, BLUE, OWN_DASH), (found & shared, RED, "solid")]
     )
     for chosen, color, dash in kinds:
         widths = widest * (0.25 + 0.75 * w[chosen] / top)
@@ -123,7 +124,7 @@ def without_frame(axes: Axes) -> None:
 
 def edge_legend(figure: Figure, *, shared: str, own: str) -> None:
     """What red and blue mean."""
-    lines = [Line2D([], [], color=RED), Line2D([], [], color=BLUE, linestyle=(0, (2, 1)))]
+    lines = [Line2D([], [], color=RED), Line2D([], [], color=BLUE, linestyle=OWN_DASH)]
     place = "outside lower center" if figure.get_layout_engine() is not None else "lower center"
     figure.legend(lines, [shared, own], loc=place, ncols=2)
 

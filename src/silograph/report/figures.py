@@ -21,6 +21,7 @@ from silograph.report.brain import VIEWS, outlines
 from silograph.report.coordinates import read_coordinates
 from silograph.report.layout import Layout, layout_of
 from silograph.report.measures import degree, first_threshold, overlaps, own_edges, shares
+from silograph.report.palette import BLUE, INK, OUTLINE, OWN_DASH, RED, SOFT
 from silograph.runs.reader import RunData, read_run
 
 if TYPE_CHECKING:
@@ -34,8 +35,7 @@ METADATA: dict[str, dict[str, None]] = {  # what would make the same figure anot
     "png": {"Software": None},
 }
 MOST_PANELS, MOST_BRAINS = 12, 6  # graphs in one figure
-NAMED = 40  # nodes up to which matrices name them
-RED, BLUE, SOFT, INK = "#b2182b", "#2166ac", "#5b6673", "#1d2733"  # the page's
+MOST_NAMED_NODES = 40  # up to which matrices name them
 
 Drawing = Callable[[RunData, Layout], "Figure"]
 
@@ -141,7 +141,7 @@ def draw_edges(ax: Axes, graph: Graph, run: RunData, places: Matrix, threshold: 
 
     seen, own = graph.weights >= threshold, own_edges(graph, run.main)
     top = max((float(one.weights.max(initial=0.0)) for one in (run.main, *run.graphs.values())), default=1.0)
-    for chosen, colour, dash in ((seen & own, BLUE, (0, (3, 1.5))), (seen & ~own, RED if run.silos else SOFT, "solid")):
+    for chosen, colour, dash in ((seen & own, BLUE, OWN_DASH), (seen & ~own, RED if run.silos else SOFT, "solid")):
         lines = np.stack([places[graph.rows[chosen]], places[graph.cols[chosen]]], axis=1)
         widths = 0.3 + 1.9 * np.sqrt(graph.weights[chosen] / top)
         ax.add_collection(LineCollection(list(lines), colors=colour, linewidths=widths, linestyles=[dash], alpha=0.8))
@@ -162,26 +162,25 @@ def draw_head(ax: Axes, path: str) -> None:
         values = [float(number) for number in numbers.split()]
         points += [[x, -y] for x, y in zip(values[::2], values[1::2], strict=True)]
         kinds += [int(codes[letter])] * (len(values) // 2)
-    ax.add_patch(PathPatch(Curve(points, kinds), facecolor="none", edgecolor="#c3c9d1", linewidth=0.6, zorder=0))
+    ax.add_patch(PathPatch(Curve(points, kinds), facecolor="none", edgecolor=OUTLINE, linewidth=0.6, zorder=0))
 
 
 def _legend(figure: Figure, run: RunData, n_drawn: int) -> None:
-    """What red and blue mean, and how many silos there was no room for."""
-    from matplotlib.lines import Line2D
+    """What red and blue mean, and how many silos are not drawn."""
+    from silograph.report.drawing import edge_legend
 
     if not run.silos:
         return
-    lines = [Line2D([], [], color=RED), Line2D([], [], color=BLUE, linestyle=(0, (3, 1.5)))]
     left = len(run.graphs) + 1 - n_drawn
     more = "" if left <= 0 else f" ({left} more silo{'' if left == 1 else 's'} not drawn)"
-    figure.legend(lines, ["in the consensus", f"in this silo only{more}"], loc="outside lower center", ncols=2)
+    edge_legend(figure, shared="in the consensus", own=f"in this silo only{more}")
 
 
 def _matrices(run: RunData, layout: Layout) -> Figure:
     every = _every(run)
     figure, axes = _panels(len(every), width=2.7, height=2.7)
     top = max(float(graph.weights.max(initial=0.0)) for graph in every.values()) or 1.0
-    named = len(run.names) <= NAMED and len(every) <= 4
+    named = len(run.names) <= MOST_NAMED_NODES and len(every) <= 4
     image: Any = None
     for ax, (name, graph) in zip(axes, every.items(), strict=True):
         ordered = graph.adjacency()[np.ix_(layout.order, layout.order)]

@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 from scipy.cluster.hierarchy import fcluster, leaves_list, linkage
 from scipy.linalg import cho_factor, cho_solve
-from scipy.sparse.csgraph import connected_components, shortest_path
+from scipy.sparse.csgraph import shortest_path
 from scipy.sparse.linalg import eigsh
 from scipy.spatial.distance import pdist, squareform
 
@@ -25,10 +25,10 @@ from silograph.graph.graph import Graph
 from silograph.runs.reader import RunData
 
 Source = Literal["coordinates", "main", "silos"]
-WEIGHTED = 600  # nodes up to which near pairs count more than far ones, which takes a factorisation
-ORDERED = 300  # nodes up to which neighbouring leaves are put side by side, which takes their cube
-STEPS = 150
-SHORTEST, LONGEST = 1.0, 6.0  # an edge's length, the strongest's and the weakest's, before it is drawn
+MOST_WEIGHTED_NODES = 600  # up to which near pairs count more than far ones, which takes a factorisation
+MOST_ORDERED_NODES = 300  # up to which neighbouring leaves are put side by side, which takes their cube
+STRESS_STEPS = 150  # of the majorisation; a fifth of them without the factorisation
+SHORTEST_EDGE, LONGEST_EDGE = 1.0, 6.0  # an edge's length, the strongest's and the weakest's, before it is drawn
 APART, FAR = 1.1, 0.9  # an unconnected pair lies a little farther apart than nine of ten connected ones
 MOST_COMMUNITIES = 40
 
@@ -46,7 +46,7 @@ class Layout:
 
 def layout_of(run: RunData, coordinates: Matrix | None = None) -> Layout:
     """Place the nodes of a run by their coordinates, or else by its consensus (by all silos', where it says little)."""
-    graph, source = _telling(run)
+    graph, source = _graph_to_place_by(run)
     distance = graph_distances(graph)
     order, community = communities(graph, distance)
     space = None
@@ -62,7 +62,7 @@ def graph_distances(graph: Graph) -> Matrix:
     """Lengths of shortest paths; between nodes that no path joins, a little more than most of them."""
     if graph.n_edges == 0:
         return 1.0 - np.eye(graph.n_nodes)
-    lengths = np.clip(np.sqrt(graph.weights.max() / graph.weights), SHORTEST, LONGEST)
+    lengths = np.clip(np.sqrt(graph.weights.max() / graph.weights), SHORTEST_EDGE, LONGEST_EDGE)
     edges = Graph(graph.names, graph.rows, graph.cols, lengths).to_scipy()
     distance: Matrix = shortest_path(edges, directed=False)
     reached = np.isfinite(distance)
@@ -77,16 +77,16 @@ def stress_places(distance: Matrix) -> Matrix:
         return np.column_stack([np.arange(n_nodes, dtype=np.float64), np.zeros(n_nodes)])
     places = _classical_scaling(distance)
     off = distance + np.eye(n_nodes)
-    pull = off**-2.0 if n_nodes <= WEIGHTED else np.ones_like(off)
+    pull = off**-2.0 if n_nodes <= MOST_WEIGHTED_NODES else np.ones_like(off)
     np.fill_diagonal(pull, 0.0)
-    grounded = cho_factor(np.diag(pull.sum(axis=1))[1:, 1:] - pull[1:, 1:]) if n_nodes <= WEIGHTED else None
-    for _ in range(STEPS if n_nodes <= WEIGHTED else STEPS // 5):
+    grounded = cho_factor(np.diag(pull.sum(axis=1))[1:, 1:] - pull[1:, 1:]) if n_nodes <= MOST_WEIGHTED_NODES else None
+    for _ in range(STRESS_STEPS if n_nodes <= MOST_WEIGHTED_NODES else STRESS_STEPS // 5):
         drawn = squareform(pdist(places))
         ratio = np.divide(pull * distance, drawn, out=np.zeros_like(drawn), where=drawn > 1e-12)
         force = ratio.sum(axis=1)[:, None] * places - ratio @ places
         # Only differences matter, so that the first node may stay at the origin
         places = force / n_nodes if grounded is None else np.vstack([np.zeros(2), cho_solve(grounded, force[1:])])
-    return _turned(places)
+    return _turn_flat(places)
 
 
 def communities(graph: Graph, distance: Matrix) -> tuple[IntVector, IntVector]:
@@ -94,7 +94,7 @@ def communities(graph: Graph, distance: Matrix) -> tuple[IntVector, IntVector]:
     n_nodes = graph.n_nodes
     if n_nodes < 3:
         return np.arange(n_nodes, dtype=np.int32), np.zeros(n_nodes, dtype=np.int32)
-    tree = linkage(squareform(distance, checks=False), "average", optimal_ordering=n_nodes <= ORDERED)
+    tree = linkage(squareform(distance, checks=False), "average", optimal_ordering=n_nodes <= MOST_ORDERED_NODES)
     order = leaves_list(tree)
     cuts = [fcluster(tree, count, "maxclust") for count in range(1, min(MOST_COMMUNITIES, n_nodes) + 1)]
     best = max(cuts, key=lambda cut: round(modularity(graph, cut), 12))  # of equal ones, the fewest communities
@@ -123,7 +123,7 @@ def unit_square(places: Matrix) -> Matrix:
     return square
 
 
-def _telling(run: RunData) -> tuple[Graph, Source]:
+def _graph_to_place_by(run: RunData) -> tuple[Graph, Source]:
     """The graph to place nodes by: the main one, or all silos' together where it leaves nodes without a place."""
     touched = np.union1d(run.main.rows, run.main.cols).size
     if touched >= 0.6 * run.main.n_nodes or not run.graphs:
@@ -143,7 +143,7 @@ def _classical_scaling(distance: Matrix) -> Matrix:
     n_nodes = len(distance)
     square = distance**2
     centred = -0.5 * (square - square.mean(axis=0) - square.mean(axis=1)[:, None] + square.mean())
-    if n_nodes > WEIGHTED:
+    if n_nodes > MOST_WEIGHTED_NODES:
         values, vectors = eigsh(centred, k=2, which="LA", v0=np.ones(n_nodes) + np.arange(n_nodes) / n_nodes)
     else:
         values, vectors = (part[..., -2:] for part in np.linalg.eigh(centred))
@@ -156,18 +156,10 @@ def _classical_scaling(distance: Matrix) -> Matrix:
     return places
 
 
-def _turned(places: Matrix) -> Matrix:
+def _turn_flat(places: Matrix) -> Matrix:
     """The widest direction lies flat, as screens are wider than high."""
     centred = places - places.mean(axis=0)
     _, _, axes = np.linalg.svd(centred, full_matrices=False)
     axes = axes * np.where(axes[np.arange(2), np.abs(axes).argmax(axis=1)] < 0, -1.0, 1.0)[:, None]
     turned: Matrix = centred @ axes.T
     return turned
-
-
-def n_parts(graph: Graph) -> int:
-    """Connected parts of more than one node."""
-    if graph.n_edges == 0:
-        return 0
-    _, label = connected_components(graph.to_scipy(), directed=False)
-    return int((np.bincount(label) > 1).sum())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
 import json
 from importlib.resources import files
 from pathlib import Path
@@ -18,6 +19,7 @@ from silograph.errors import OutputError
 from silograph.report.brain import outlines, write_spatial
 from silograph.report.coordinates import read_coordinates
 from silograph.report.layout import layout_of
+from silograph.report.palette import css_variables
 from silograph.report.payload import payload
 from silograph.runs.reader import read_run
 
@@ -60,14 +62,22 @@ def page(data: dict[str, Any]) -> str:
     parts = {
         "{{policy}}": policy,
         "{{style}}": asset("page.css"),
-        "{{data}}": as_json(data),
+        "{{colours}}": css_variables(),
+        "{{notice}}": _notice() if "outlines" in data else "",
         "{{scripts}}": "\n".join(f"<script>{script}</script>" for script in scripts),
+        "{{data}}": as_json(data),  # last: a mark in a name stays text
     }
     whole = asset("page.html")
     for mark, part in parts.items():
         before, _, after = whole.partition(mark)
         whole = before + part + after
     return whole
+
+
+def _notice() -> str:
+    """What the licence of nilearn's outlines asks of every copy of them."""
+    text = html.escape(asset("vendor/nilearn.LICENSE"))
+    return f"<details><summary>Outlines of the head: nilearn, BSD 3-Clause</summary><pre>{text}</pre></details>"
 
 
 def as_json(data: Any) -> str:

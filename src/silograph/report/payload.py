@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from silograph.graph.graph import Graph
-from silograph.methods.settings import GRADIENT_ONLY
 from silograph.report.layout import Layout
 from silograph.report.measures import first_threshold, overlaps, own_part, shares
 from silograph.report.reading import counted, reading, scientific
@@ -26,9 +25,6 @@ MOST_EDGES = 150_000  # of all graphs together; more, and the page is slow to op
 FLUID = 500  # nodes up to which all are drawn
 MOST_DRAWN, FEWER_DRAWN = 3000, 1000  # edges at once in a drawing, of up to FLUID nodes and of more
 DIGITS = 4  # of places in the unit square
-
-# Of gradient steps, which most methods do not take
-STEPS = {"local_steps", "step", "momentum", "weights", "fresh", "gamma_cap", "gamma_epsilon", "first_weight"}
 
 Rows = list[tuple[str, str]]
 
@@ -175,9 +171,7 @@ def _parameter_rows(run: RunData) -> Rows:
     """What was found, then what was asked for, without what was left at nothing."""
     found = ("alpha", "beta", "coupling", "sparsity", "nu", "lam", "rho")
     rows = [(name, f"{value:.6g}") for name in found if (value := getattr(run.result, name)) is not None]
-    stepped = run.parameters.get("solver") == "gradient" or run.parameters.get("method") in GRADIENT_ONLY
-    left = {*found, "method"} | (set() if stepped else STEPS)
-    asked = {name: value for name, value in run.parameters.items() if name not in left}
+    asked = {name: value for name, value in run.parameters.items() if name not in (*found, "method")}
     return rows + [row for row in _plain_rows(asked) if row[1] not in ("none", "no")]
 
 

@@ -16,11 +16,11 @@ import numpy as np
 
 from silograph.data.alignment import order_of
 from silograph.data.costs import read_costs
-from silograph.engine.loop import RoundRecord
 from silograph.engine.study import StudyResult, learn_silos
 from silograph.errors import CheckpointError, OutputError, ParameterError, SilographError
 from silograph.local.learn import Settings, learn
-from silograph.methods.settings import StudySettings
+from silograph.methods.common.settings import StudySettings
+from silograph.protocol.method import RoundRecord
 from silograph.protocol.silo import Silo
 from silograph.runs.layout import RunLayout
 from silograph.runs.reader import RunData, read_run

@@ -13,7 +13,7 @@ from silograph.data.alignment import check_silo_names
 from silograph.data.costs import TableOptions
 from silograph.errors import CheckpointError, ParameterError, SilosError
 from silograph.local.learn import Settings
-from silograph.methods.settings import StudySettings
+from silograph.methods.common.settings import StudySettings
 from silograph.runs.layout import RunLayout
 
 REQUEST_FORMAT = 2

@@ -15,7 +15,7 @@ from silograph.graph.graph import Graph, graph_on
 from silograph.graph.pairs import Pairs
 from silograph.local import learn as one
 from silograph.local.learn import LearnResult, Settings
-from silograph.methods.settings import StudySettings
+from silograph.methods.common.settings import StudySettings
 from silograph.runs.reader import RunData
 from silograph.runs.record import FederationRecord, ResultRecord, RunRecord, SiloRecord, finite
 
@@ -52,7 +52,7 @@ def table_run(learned: LearnResult, settings: Settings, context: RunContext) -> 
         solves=learned.n_solves,
     )
     silos = tuple(_silo(name, graph, {}, context) for name in context.sources)
-    record = _record("table", silos, settings, result, warnings, context)
+    record = _record("table", silos, asdict(settings), result, warnings, context)
     return RunData(folder=context.folder, record=record, main=graph, graphs={}, history=())
 
 
@@ -84,7 +84,7 @@ def study_run(learned: StudyResult, settings: StudySettings, pairs: Pairs, conte
     )
     told = learned.reported
     silos = tuple(_silo(name, graphs.get(name), told.get(name, {}), context) for name in context.sources)
-    record = _record("silos", silos, settings, result, warnings, context)
+    record = _record("silos", silos, settings.parameters, result, warnings, context)
     return RunData(folder=context.folder, record=record, main=consensus, graphs=graphs, history=learned.history)
 
 
@@ -109,7 +109,7 @@ def _result(learned: LearnResult | StudyResult, graph: Graph, context: RunContex
 def _record(
     kind: Literal["table", "silos"],
     silos: tuple[SiloRecord, ...],
-    settings: Settings | StudySettings,
+    parameters: Mapping[str, Any],
     result: ResultRecord,
     warnings: Mapping[str, str | None],
     context: RunContext,
@@ -118,7 +118,7 @@ def _record(
         kind=kind,
         silos=silos,
         resumed=context.resumed,
-        parameters=asdict(settings) | dict(context.options),
+        parameters={**parameters, **context.options},
         result=result,
         warnings={about: text for about, text in warnings.items() if text is not None},
         federation=context.federation,

@@ -11,8 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from federation.conformance import ALGORITHM1, DITTO, EXACT, GIVEN, assert_same_result, digests, learned_here
-from federation.consortium import (
+from silograph.engine.checkpoint import Checkpoint
+from silograph.federation.coordinator import results
+from silograph.federation.coordinator.history import History
+from silograph.federation.coordinator.run import CoordinatorRun, open_run
+from silograph.federation.envelope import open_message
+from silograph.federation.site.audit import verify
+from testing.conformance import ALGORITHM1, DITTO, EXACT, GIVEN, assert_same_result, digests, learned_here
+from testing.consortium import (
     NODES,
     SERVER,
     SITES,
@@ -23,12 +29,6 @@ from federation.consortium import (
     conduct_elsewhere,
     processes,
 )
-from silograph.engine.checkpoint import Checkpoint
-from silograph.federation.coordinator import results
-from silograph.federation.coordinator.history import History
-from silograph.federation.coordinator.run_folder import RunFolder, open_run
-from silograph.federation.envelope import open_message
-from silograph.federation.site.audit import verify
 
 # Few rounds of set-up: ν and λ are given
 METHODS = {
@@ -48,7 +48,7 @@ class Cut:
     """A line that is cut at a moment: from then on nobody gets through, as when the process is gone."""
 
     def __init__(self, consortium: Consortium, is_due: Callable[[str, dict, str], bool]) -> None:
-        self.desks = consortium.desks()
+        self.services = consortium.services()
         self._trust, self._is_due = consortium.trust, is_due
         self._dead, self._busy = False, 0
         self._change = threading.Condition()
@@ -61,7 +61,7 @@ class Cut:
             self._busy += 1
         try:
             self._cut_if(site, head, "before")
-            reply = self.desks[site].reply(data)
+            reply = self.services[site].reply(data)
             self._cut_if(site, head, "after")
             return reply
         finally:
@@ -79,11 +79,11 @@ class Cut:
         """Wait for what is under way at the sites, and let their processes end too."""
         with self._change:
             self._change.wait_for(lambda: self._busy == 0)
-        close(self.desks)
+        close(self.services)
 
 
-def cut_short(consortium: Consortium, run: RunFolder, is_due: Callable[[str, dict, str], bool]) -> bool:
-    """Conduct the run with fresh desks until the moment is due; whether it was."""
+def cut_short(consortium: Consortium, run: CoordinatorRun, is_due: Callable[[str, dict, str], bool]) -> bool:
+    """Conduct the run with fresh services until the moment is due; whether it was."""
     line = Cut(consortium, is_due)
     try:
         outcome = consortium.run_attempt(open_run(run.folder), line)
@@ -111,13 +111,13 @@ def undisturbed(tmp_path_factory) -> Callable[..., dict[str, str]]:
     def results(learn: str, sites: tuple[str, ...] = SITES) -> dict[str, str]:
         if (learn, sites) not in known:
             consortium = Consortium(tmp_path_factory.mktemp("undisturbed"), sites=sites)
-            known[learn, sites] = digests(consortium.finished(consortium.run(learn)))
+            known[learn, sites] = digests(consortium.finish(consortium.run(learn)))
         return known[learn, sites]
 
     return results
 
 
-def assert_sound(consortium: Consortium, run: RunFolder, expected: dict[str, str]) -> None:
+def assert_sound(consortium: Consortium, run: CoordinatorRun, expected: dict[str, str]) -> None:
     assert digests(run.folder / "results") == expected
     for site in consortium.sites:
         assert verify(consortium.folder / site / "audit.jsonl").problem is None
@@ -134,7 +134,7 @@ def assert_sound(consortium: Consortium, run: RunFolder, expected: dict[str, str
 
 
 def test_a_run_cut_short_at_every_message_of_every_site_ends_in_the_same_bits(tmp_path, method, undisturbed):
-    """One run, taken up again after each cut: before and after each site has answered each question."""
+    """One run, taken up again after each cut: before and after each site has answered each request."""
     consortium = Consortium(tmp_path, sites=PAIR)
     run, met = consortium.run(method), set()
 
@@ -178,7 +178,7 @@ def test_a_run_cut_short_as_each_round_is_written_down_ends_in_the_same_bits(tmp
     run, save, met = consortium.run(EXACT), Checkpoint.save, set()
 
     def cut(self: Checkpoint, tree: dict) -> None:
-        place = (self._folder.name, len(tree.get("history", ())))
+        place = (self._folder.name, len(tree.get("coordinator", {}).get("history", ())))
         is_new = run.folder in self._folder.parents and place not in met
         met.add(place)
         if is_new and not after:
@@ -215,23 +215,23 @@ def test_a_run_cut_short_as_its_results_are_written_has_all_of_them_in_the_end(t
 
 def test_sites_that_start_anew_every_other_round_change_nothing(tmp_path, undisturbed):
     consortium = Consortium(tmp_path)
-    run, desks, asked = consortium.run(LONG), consortium.desks(), dict.fromkeys(SITES, 0)
+    run, services, asked = consortium.run(LONG), consortium.services(), dict.fromkeys(SITES, 0)
 
     def tamper(site, data, service):
         asked[site] += 1
         if asked[site] % 3 == 0:
-            desks[site].close()
-            desks[site] = consortium.service(site)
-        return desks[site].reply(data)
+            services[site].close()
+            services[site] = consortium.service(site)
+        return services[site].reply(data)
 
-    consortium.finished(run, Loopback(desks, tamper))
+    consortium.finish(run, Loopback(services, tamper))
     assert_sound(consortium, run, undisturbed(LONG))
 
 
 # --- real processes -----------------------------------------------------------------------------------------------
 
 
-def child(consortium: Consortium, run: RunFolder):
+def child(consortium: Consortium, run: CoordinatorRun):
     """A process that has begun to conduct the run."""
     here, there = processes().Pipe()
     signers = {SERVER: consortium.server} | consortium.signers
@@ -243,7 +243,7 @@ def child(consortium: Consortium, run: RunFolder):
     return process
 
 
-def kill_at_random(folder: Path, learn: str, *, kills: int, seed: int) -> tuple[Consortium, RunFolder, int]:
+def kill_at_random(folder: Path, learn: str, *, kills: int, seed: int) -> tuple[Consortium, CoordinatorRun, int]:
     """A run whose process is killed, again and again, and that this one brings to its end; how often it was killed."""
     rng, consortium = random.Random(seed), Consortium(folder)
     run, killed = consortium.run(learn), 0
@@ -253,7 +253,7 @@ def kill_at_random(folder: Path, learn: str, *, kills: int, seed: int) -> tuple[
         process.kill()
         process.join()
         killed += process.exitcode == -signal.SIGKILL
-    consortium.finished(open_run(run.folder))
+    consortium.finish(open_run(run.folder))
     return consortium, run, killed
 
 
@@ -274,7 +274,7 @@ def test_many_processes_killed_at_any_moment_cost_no_bit(tmp_path, undisturbed, 
 
 
 def test_while_one_process_conducts_a_run_no_other_does(tmp_path, monkeypatch):
-    monkeypatch.setattr("silograph.federation.coordinator.attempt.PATIENCE", 0.0)
+    monkeypatch.setattr("silograph.federation.coordinator.attempt.LOCK_SECONDS", 0.0)
     consortium = Consortium(tmp_path)
     run, entered, go = consortium.run(EXACT), threading.Event(), threading.Event()
 
@@ -283,11 +283,11 @@ def test_while_one_process_conducts_a_run_no_other_does(tmp_path, monkeypatch):
         go.wait(10)
         return service(data)
 
-    desks = consortium.desks()
-    first = threading.Thread(target=consortium.run_attempt, args=(run, Loopback(desks, tamper), "first"))
+    services = consortium.services()
+    first = threading.Thread(target=consortium.run_attempt, args=(run, Loopback(services, tamper), "first"))
     first.start()
     entered.wait(10)
-    second = consortium.run_attempt(run, Loopback(desks), "second")
+    second = consortium.run_attempt(run, Loopback(services), "second")
     go.set()
     first.join()
     assert (second.ended, run.outcome().attempt, run.outcome().ended) == ("failed", "first", "done")
@@ -311,7 +311,7 @@ def test_the_order_in_which_sites_answer_changes_no_bit(tmp_path, undisturbed, s
         return reply
 
     run = consortium.run(EXACT)
-    consortium.finished(run, Loopback(consortium.desks(), tamper))
+    consortium.finish(run, Loopback(consortium.services(), tamper))
     assert len({tuple(order[k : k + 3]) for k in range(0, len(order), 3)}) > 1
     assert_sound(consortium, run, undisturbed(EXACT))
 
@@ -332,11 +332,11 @@ def test_a_run_without_a_site_is_that_of_the_others_from_its_beginning(tmp_path,
         return asked > rounds_before
 
     assert cut_short(consortium, run, is_due)
-    other = run.without({left: "late"})
+    other = run.leave_out({left: "late"})
     assert open_run(run.folder) == other
     assert (other.sites, other.run_id != run.run_id) == (rest, True)
-    transport = Loopback(consortium.desks())
-    folder = consortium.finished(other, transport)
+    transport = Loopback(consortium.services())
+    folder = consortium.finish(other, transport)
     assert left not in {site for site, _ in transport.asked}
     learned = learned_here(run.study(), NODES, {site: consortium.table(site) for site in rest})
     assert_same_result(folder, learned, NODES, rest)
@@ -350,10 +350,10 @@ def test_answers_for_the_run_with_all_sites_do_not_pass_in_the_run_without_one(t
     """The same round's sum over all sites minus that over the rest would be one site's own answer."""
     consortium = Consortium(tmp_path)
     run = consortium.run(EXACT)
-    first = Loopback(consortium.desks())
-    consortium.finished(run, first)
-    second = Loopback(consortium.desks())
-    consortium.finished(run.without({"kyoto": "late"}), second)
+    first = Loopback(consortium.services())
+    consortium.finish(run, first)
+    second = Loopback(consortium.services())
+    consortium.finish(run.leave_out({"kyoto": "late"}), second)
     runs = [{open_message(data, consortium.trust).text("run") for _, data in line.asked} for line in (first, second)]
     assert runs[0].isdisjoint(runs[1])
 

@@ -100,14 +100,6 @@ def test_events_are_appended_and_read_from_where_one_left_off(path):
             history.add_event("exploded")  # type: ignore[arg-type]
 
 
-def test_facts_are_any_json_and_the_last_one_holds(path):
-    with History(path) as history:
-        history.set_fact("sites", ["oslo"])
-        history.set_fact("degree", math.inf)
-        history.set_fact("sites", ["oslo", "lima"])
-        assert history.facts() == {"sites": ["oslo", "lima"], "degree": math.inf}
-
-
 @given(st.text(st.characters(), max_size=20) | st.just("x" * 10**6))
 def test_whatever_a_site_says_can_be_written_down(tmp_path_factory, said):
     with History(tmp_path_factory.mktemp("history") / "history.db") as history:
@@ -119,7 +111,6 @@ def test_whatever_a_site_says_can_be_written_down(tmp_path_factory, said):
 def test_before_there_is_a_file_a_reader_sees_nothing_and_makes_none(path):
     with History.open_read(path) as reader:
         assert (reader.rounds(), reader.last_round(), reader.sites(), reader.events()) == ([], None, [], [])
-        assert reader.facts() == {}
         assert not path.exists()
         path.touch()  # as the writer does before it makes the tables
         assert reader.rounds() == []
@@ -192,8 +183,8 @@ def test_a_writer_killed_while_it_writes_leaves_every_finished_round(path):
             if int(line) == 300:
                 writer.kill()
                 break
-        told = [int(line) for line in writer.stdout if line.endswith("\n")]
-    last = max([300, *told])
+        said = [int(line) for line in writer.stdout if line.endswith("\n")]
+    last = max([300, *said])
     found = reader.rounds()
     assert [one.round for one in found] == list(range(1, len(found) + 1))
     assert len(found) in (last, last + 1)  # it may have died between the file and the word

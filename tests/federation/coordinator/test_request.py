@@ -4,17 +4,17 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from federation.consortium import Consortium, Loopback, close
-from silograph.federation.coordinator import request as question
+from silograph.federation.coordinator import request as site_request
 from silograph.federation.coordinator.request import ENDED, FIRST_WAIT, HELLO_WAIT, Silence
-from silograph.federation.coordinator.run_folder import Outcome
+from silograph.federation.coordinator.run import Outcome
+from testing.consortium import Consortium, Loopback, close
 
 QUICK = 'method = "algorithm1"\nrounds = 2\nalpha = 0.5\nbeta = 0.25'
 
 
 @dataclass
 class Line(Loopback):
-    """Is silent to the first questions to lima, from the first or the second kind on, and keeps how long it had."""
+    """Is silent to the first requests to lima, from the first or the second kind on, and keeps how long it had."""
 
     silence: Silence = Silence.LATE
     times: int = 0
@@ -31,13 +31,13 @@ class Line(Loopback):
 
 @pytest.fixture
 def conducted(tmp_path, monkeypatch):
-    monkeypatch.setattr(question, "PAUSE", 0.01)
+    monkeypatch.setattr(site_request, "REACH_PAUSE", 0.01)
     consortium = Consortium(tmp_path)
 
     def run_attempt(**settings) -> tuple[Outcome, list[float]]:
-        line = Line(consortium.desks(), **settings)
+        line = Line(consortium.services(), **settings)
         outcome = consortium.run_attempt(consortium.run(QUICK), line)
-        close(line.desks)
+        close(line.services)
         return outcome, line.waits
 
     return run_attempt
@@ -67,7 +67,7 @@ def test_a_site_out_of_reach_many_times_is_not_waited_for_any_longer_when_it_is_
 def test_a_process_that_the_site_says_is_gone_is_soon_given_up_though_it_might_have_been_coming_up(
     conducted, monkeypatch
 ):
-    monkeypatch.setattr(question, "GONE_AFTER", 0.1)
+    monkeypatch.setattr(site_request, "GONE_AFTER", 0.1)
     outcome, _ = conducted(silence=Silence.GONE, times=1000)
     assert outcome.ended == "trouble"
     assert outcome.troubles == ({"site": "lima", "kind": "lost", "reason": ENDED},)

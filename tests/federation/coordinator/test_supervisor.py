@@ -5,23 +5,23 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from federation.consortium import Consortium, Loopback, close
 from silograph._util.locks import Lock
 from silograph.errors import CheckpointError
 from silograph.federation.coordinator import supervisor as module
 from silograph.federation.coordinator.history import History
 from silograph.federation.coordinator.request import OUT_OF_REACH
-from silograph.federation.coordinator.run_folder import Outcome, RunFolder, open_run
-from silograph.federation.coordinator.supervisor import LeftError, ServerAwayError, Supervisor
+from silograph.federation.coordinator.run import CoordinatorRun, Outcome, open_run
+from silograph.federation.coordinator.supervisor import MissingSitesError, ServerAwayError, Supervisor
+from testing.consortium import Consortium, Loopback, close
 
 QUICK = 'method = "algorithm1"\nrounds = 2\nalpha = 0.5\nbeta = 0.25'
-Act = Callable[[RunFolder, str], None]
+Act = Callable[[CoordinatorRun, str], None]
 
 
 class Engine:
     """Does with each job what the next of `acts` does, calls every job `said`, and hears of sites at any time."""
 
-    def __init__(self, run: RunFolder, *acts: Act, said: str = "running") -> None:
+    def __init__(self, run: CoordinatorRun, *acts: Act, said: str = "running") -> None:
         self.folder, self.acts, self.said = run.folder, list(acts), said
         self.submitted: list[tuple[str, ...]] = []
         self.aborted: list[str] = []
@@ -48,8 +48,8 @@ class Engine:
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch):
-    monkeypatch.setattr(module, "POLL", 0.01)
-    monkeypatch.setattr(module, "ENDING", 1.0)
+    monkeypatch.setattr(module, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(module, "ABORT_SECONDS", 1.0)
 
 
 @pytest.fixture
@@ -58,33 +58,35 @@ def consortium(tmp_path) -> Consortium:
 
 
 def brings_it_to_its_end(consortium: Consortium) -> Act:
-    def act(run: RunFolder, job: str) -> None:
+    def act(run: CoordinatorRun, job: str) -> None:
         transport = Loopback({site: consortium.service(site) for site in run.sites})
         consortium.run_attempt(run, transport, attempt=job)
-        close(transport.desks)
+        close(transport.services)
 
     return act
 
 
-def is_killed(run: RunFolder, job: str) -> None:
+def is_killed(run: CoordinatorRun, job: str) -> None:
     """As a process that is killed in the midst of a run leaves the folder: begun, the lock free, and no word."""
     with History(run.history) as history:
         history.add_event("started", reason=job)
 
 
 def loses(site: str) -> Act:
-    def act(run: RunFolder, job: str) -> None:
+    def act(run: CoordinatorRun, job: str) -> None:
         trouble = {"site": site, "kind": "lost", "reason": OUT_OF_REACH}
-        run.end(Outcome(attempt=job, ended="trouble", troubles=(trouble,)))
+        run.write_outcome(Outcome(attempt=job, ended="trouble", troubles=(trouble,)))
 
     return act
 
 
-def finish(run: RunFolder, engine: Engine, on_poll: Callable[[RunFolder], None] = lambda run: None) -> list[str]:
-    told: list[str] = []
-    done = Supervisor(run, engine, tell=told.append, on_poll=on_poll).finish()
+def finish(
+    run: CoordinatorRun, engine: Engine, on_poll: Callable[[CoordinatorRun], None] = lambda run: None
+) -> list[str]:
+    said: list[str] = []
+    done = Supervisor(run, engine, tell=said.append, on_poll=on_poll).finish()
     assert done.outcome().ended == "done"
-    return told
+    return said
 
 
 def test_a_process_that_was_killed_is_missed_at_once_though_the_engine_calls_its_job_running(consortium):
@@ -92,12 +94,12 @@ def test_a_process_that_was_killed_is_missed_at_once_though_the_engine_calls_its
     engine = Engine(run, is_killed, brings_it_to_its_end(consortium))
     began = time.monotonic()
     assert any("ended unexpectedly" in text for text in finish(run, engine))
-    assert time.monotonic() - began < module.IDLE / 2
+    assert time.monotonic() - began < module.STARTUP_SECONDS / 2
     assert engine.aborted == ["job 1"]  # it does not hold a place in the engine's queue
 
 
 def test_a_job_that_does_not_come_up_is_ended_before_another_is_submitted(consortium, monkeypatch):
-    monkeypatch.setattr(module, "IDLE", 0.1)
+    monkeypatch.setattr(module, "STARTUP_SECONDS", 0.1)
     run = consortium.run(QUICK)
     engine = Engine(run, lambda run, job: None, brings_it_to_its_end(consortium))
     finish(run, engine)
@@ -110,10 +112,10 @@ def test_a_run_that_is_in_good_hands_is_watched_and_not_begun_a_second_time(cons
     lock, polls = Lock(run.folder / "lock"), []
     assert lock.take()
 
-    def end_it_later(run: RunFolder) -> None:
+    def end_it_later(run: CoordinatorRun) -> None:
         polls.append(run)
         if len(polls) == 5:
-            run.end(Outcome(attempt="of an earlier supervisor", ended="done"))
+            run.write_outcome(Outcome(attempt="of an earlier supervisor", ended="done"))
             lock.release()
 
     engine = Engine(run)
@@ -175,14 +177,14 @@ def test_a_site_out_of_reach_is_asked_again_only_once_it_was_heard_of_since(cons
     engine.heard = lambda: {
         site: time.time() if site != "lima" or time.monotonic() - began > later else stale for site in consortium.sites
     }
-    told = finish(run, engine)
+    said = finish(run, engine)
     assert time.monotonic() - began > later
-    assert "lima is not connected; waiting for it." in told
+    assert "lima is not connected; waiting for it." in said
 
 
 def test_a_run_that_cannot_go_on_is_not_tried_again(consortium):
     run = consortium.run(QUICK)
-    engine = Engine(run, lambda run, job: run.end(Outcome(attempt=job, ended="failed", message="a defect")))
+    engine = Engine(run, lambda run, job: run.write_outcome(Outcome(attempt=job, ended="failed", message="a defect")))
     with pytest.raises(CheckpointError, match="a defect"):
         finish(run, engine)
     assert len(engine.submitted) == 1
@@ -192,5 +194,5 @@ def test_a_policy_that_stops_says_who_is_missing(consortium):
     run = consortium.run(QUICK, 'on_missing = "stop"\ntimeout = 0.05')
     engine = Engine(run)
     engine.heard = lambda: dict.fromkeys(("kyoto", "lima"), time.time())
-    with pytest.raises(LeftError, match="oslo: was not connected"):
+    with pytest.raises(MissingSitesError, match="oslo: was not connected"):
         finish(run, engine)

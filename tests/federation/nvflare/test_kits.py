@@ -15,6 +15,7 @@ pytest.importorskip("nvflare")
 from cryptography import x509
 
 from silograph.errors import OutputError, ProtocolError, SilosError
+from silograph.federation.folders import FederationFolder
 from silograph.federation.invitation import Invitation, read_invitation
 from silograph.federation.nvflare.authority import lead_name, new_kits, read_federation, sign_request
 from silograph.federation.nvflare.kits import install_kit, make_request, site_invitation, site_name
@@ -112,7 +113,7 @@ def test_the_jobs_of_a_moved_federation_are_found_again(made: Made, tmp_path: Pa
     kit = tmp_path / "moved" / "server"
     shutil.copytree(made.folder / "server", kit)
     assert str(made.folder / "storage" / "jobs") in (kit / "local" / "resources.json").read_text()
-    place_storage(kit, tmp_path / "moved" / "storage")
+    place_storage(FederationFolder(tmp_path / "moved"))
     text = (kit / "local" / "resources.json").read_text()
     assert str(made.folder) not in text
     assert str(tmp_path / "moved" / "storage" / "jobs") in text

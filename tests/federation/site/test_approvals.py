@@ -193,8 +193,8 @@ def test_half_written_files_are_no_studies(tmp_path):
 
 def test_rounds_counted_by_several_processes_are_all_counted_once(tmp_path):
     counters = [counting(tmp_path, 100) for _ in range(4)]
-    told = [int(line) for counter in counters for line in counter.communicate()[0].splitlines()]
-    assert sorted(told) == list(range(1, 401))
+    said = [int(line) for counter in counters for line in counter.communicate()[0].splitlines()]
+    assert sorted(said) == list(range(1, 401))
     assert Approvals(tmp_path).rounds_used(OTHER) == 400
 
 
@@ -204,8 +204,8 @@ def test_a_killed_process_loses_no_round_that_it_had_counted(tmp_path):
         heard = [counter.stdout.readline() for _ in range(30)]
         counter.kill()
         heard += counter.communicate()[0].splitlines(keepends=True)
-        told = [int(line) for line in heard if line.endswith("\n")]
-        assert Approvals(tmp_path).rounds_used(OTHER) - told[-1] in (0, 1)
+        said = [int(line) for line in heard if line.endswith("\n")]
+        assert Approvals(tmp_path).rounds_used(OTHER) - said[-1] in (0, 1)
 
 
 def test_counting_waits_for_no_disk_and_takes_no_time_to_speak_of(tmp_path, monkeypatch):

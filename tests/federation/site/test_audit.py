@@ -143,21 +143,21 @@ def test_four_processes_may_append_at_once(tmp_path):
     assert [writer.communicate()[1] or writer.returncode for writer in writers] == [0] * 4
     assert verify(path) == sound(800)
     assert {(verdict.torn, verdict.problem) for verdict in verdicts} == {(0, None)}
-    told = [(entry["writer"], entry["k"]) for entry in entries(path)]
+    said = [(entry["writer"], entry["k"]) for entry in entries(path)]
     for k in range(4):
-        assert [number for writer, number in told if writer == str(k)] == list(range(200))
+        assert [number for writer, number in said if writer == str(k)] == list(range(200))
 
 
 def test_killed_writers_lose_nothing_that_they_had_written(tmp_path):
-    path, told = tmp_path / "audit.jsonl", set()
+    path, said = tmp_path / "audit.jsonl", set()
     for k in range(10):
         writer = writing(path, str(k), 100_000)
         heard = [writer.stdout.readline() for _ in range(20 + 7 * k)]
         writer.send_signal(signal.SIGKILL)
         heard += writer.communicate()[0].splitlines(keepends=True)
-        told |= {(str(k), int(line)) for line in heard if line.endswith("\n")}
+        said |= {(str(k), int(line)) for line in heard if line.endswith("\n")}
         assert verify(path).problem is None
-    assert told <= {(entry["writer"], entry["k"]) for entry in entries(path)}
+    assert said <= {(entry["writer"], entry["k"]) for entry in entries(path)}
     AuditLog(path).append({"writer": "last", "k": 0})
     assert verify(path).problem is None
 

@@ -14,8 +14,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from federation.conformance import EXACT
-from federation.consortium import (
+from silograph._util.locks import Lock
+from silograph.federation.coordinator import request as site_request
+from silograph.federation.envelope import (
+    ENVELOPE_FORMAT,
+    HEAD,
+    MAGIC,
+    SignedMessage,
+    VerifiedMessage,
+    open_message,
+)
+from silograph.federation.refusals import REASONS
+from silograph.federation.site import run as site_run
+from silograph.federation.site import state as memory
+from silograph.federation.site.approvals import Approvals
+from silograph.federation.site.audit import entries, verify
+from silograph.federation.site.service import SiteService
+from silograph.federation.site.settings import SiteSettings, write_site
+from silograph.protocol.codec import decode_task, decode_update, encode_task
+from silograph.protocol.messages import Task
+from testing.conformance import EXACT
+from testing.consortium import (
     NODES,
     SERVER,
     SITES,
@@ -25,39 +44,28 @@ from federation.consortium import (
     as_data,
     hold_elsewhere,
     processes,
-    rewritten,
-    sealed,
+    rewrite,
+    seal,
     self_signed,
     write_table,
 )
-from silograph._util.locks import Lock
-from silograph.federation.coordinator import request as question
-from silograph.federation.envelope import FORMAT, HEAD, MAGIC, SignedMessage, VerifiedMessage, open_message
-from silograph.federation.refusals import REASONS
-from silograph.federation.site import run as site_run
-from silograph.federation.site import state as memory
-from silograph.federation.site.approvals import Approvals
-from silograph.federation.site.audit import entries, verify
-from silograph.federation.site.service import SiteService
-from silograph.federation.site.settings import SiteSettings, write_site
-from silograph.protocol.messages import Task, decode_task, decode_update, encode_task
 
 SITE, SEED = "oslo", SITES.index("oslo")
-TOLD = {"kind", "re", "run", "version", "code", "to"}  # all that a refusal may hold
+REFUSAL_KEYS = {"kind", "re", "run", "version", "code", "to"}  # all that a refusal may hold
 
 
 @dataclass
 class Recorded:
-    """A run that went well: the letters that one site got, in order, and what it answered."""
+    """A run that went well: the requests that one site got, in order, and what it answered."""
 
     consortium: Consortium
     run: str
-    letters: list[bytes]
+    requests: list[bytes]
     answers: list[bytes]  # bodies
 
     @property
     def hello(self) -> bytes:
-        return self.letters[0]
+        return self.requests[0]
 
     def study(self) -> bytes:
         return json.loads(self.open_message(0).body)["study"].encode()
@@ -67,22 +75,22 @@ class Recorded:
         return hashlib.sha256(self.study()).hexdigest()
 
     def open_message(self, k: int) -> VerifiedMessage:
-        return open_message(self.letters[k], self.consortium.trust)
+        return open_message(self.requests[k], self.consortium.trust)
 
-    def rewritten(self, k: int, **changes) -> bytes:
-        """One of the letters with changes, signed by the coordinator."""
-        return rewritten(self.letters[k], self.consortium.server, trust=self.consortium.trust, **changes)
+    def rewrite(self, k: int, **changes) -> bytes:
+        """One of the requests with changes, signed by the coordinator."""
+        return rewrite(self.requests[k], self.consortium.server, trust=self.consortium.trust, **changes)
 
     def with_study(self, **changes) -> bytes:
         """The hello with another study, other nodes or other silos."""
-        return self.rewritten(0, body=json.dumps(json.loads(self.open_message(0).body) | changes).encode())
+        return self.rewrite(0, body=json.dumps(json.loads(self.open_message(0).body) | changes).encode())
 
     def of_stage(self, stage: str) -> list[int]:
-        return [k for k in range(len(self.letters)) if self.open_message(k).head.get("stage") == stage]
+        return [k for k in range(len(self.requests)) if self.open_message(k).head.get("stage") == stage]
 
 
 class OneSite:
-    """A site whose desk is asked by hand."""
+    """A site whose service is asked by hand."""
 
     def __init__(self, recorded: Recorded, home: Path, *, n_samples: int = 40, **limits) -> None:
         self.recorded, self.home = recorded, home
@@ -104,14 +112,14 @@ class OneSite:
         self.service.close()
         self.service = self._new_desk()
 
-    def reply(self, letter: bytes) -> VerifiedMessage:
-        """What the desk says: always a letter of this site, and in a refusal nothing but the code."""
-        data = self.service.reply(letter)
+    def reply(self, request: bytes) -> VerifiedMessage:
+        """What the service says: always a request of this site, and in a refusal nothing but the code."""
+        data = self.service.reply(request)
         reply = open_message(data, self.recorded.consortium.trust)
         assert (reply.sender, reply.text("to")) == (SITE, "coordinator")
         if reply.head["kind"] == "refusal":
             assert reply.body == b""
-            assert reply.head.keys() == TOLD
+            assert reply.head.keys() == REFUSAL_KEYS
             assert reply.head["code"] in REASONS
             for secret in (str(self.home).encode(), b".csv", b"Error", b"Traceback"):
                 assert secret not in data
@@ -119,20 +127,20 @@ class OneSite:
         assert self.log(last=1)[-1]["what"] == {"refusal": "refused", "answer": "answered"}[reply.head["kind"]]
         return reply
 
-    def code(self, letter: bytes) -> str | None:
+    def code(self, request: bytes) -> str | None:
         """The code of the refusal; nothing if it is none."""
-        return self.reply(letter).head.get("code")
+        return self.reply(request).head.get("code")
 
     def answers(self, *numbers: int) -> None:
-        """Each of these letters is answered as in the recorded run, to the byte."""
+        """Each of these requests is answered as in the recorded run, to the byte."""
         for k in numbers:
-            reply = self.reply(self.recorded.letters[k])
+            reply = self.reply(self.recorded.requests[k])
             assert (reply.head.get("code"), k) == (None, k)
             assert reply.body == self.recorded.answers[k]
 
     def goes_on_from(self, first: int) -> None:
-        """Greeted again, as after a restart, it answers all further letters as in the recorded run."""
-        self.answers(0, *range(max(first, 1), len(self.recorded.letters)))
+        """Greeted again, as after a restart, it answers all further requests as in the recorded run."""
+        self.answers(0, *range(max(first, 1), len(self.recorded.requests)))
 
     def log(self, last: int | None = None) -> list[dict]:
         return list(entries(self.home / "audit.jsonl", last=last))
@@ -142,17 +150,17 @@ class OneSite:
 def recorded(tmp_path_factory) -> Recorded:
     consortium = Consortium(tmp_path_factory.mktemp("recorded"))
     run = consortium.run(EXACT)
-    letters, answers = [], []
+    requests, answers = [], []
 
     def tamper(site, data, service):
         reply = service(data)
         if site == SITE:
-            letters.append(data)
+            requests.append(data)
             answers.append(open_message(reply, consortium.trust).body)
         return reply
 
-    consortium.finished(run, Loopback(consortium.desks(), tamper))
-    return Recorded(consortium, run.run_id, letters, answers)
+    consortium.finish(run, Loopback(consortium.services(), tamper))
+    return Recorded(consortium, run.run_id, requests, answers)
 
 
 @pytest.fixture
@@ -182,14 +190,14 @@ def test_letters_of_a_run_get_the_answers_of_the_run(site):
 def test_an_unknown_study_waits_until_it_is_approved_by_the_hash_of_its_file(site, recorded):
     one = site(approve_all=False)
     assert [one.code(recorded.hello) for _ in range(3)] == ["unapproved"] * 3
-    assert one.code(recorded.letters[1]) == "unknown-run"
+    assert one.code(recorded.requests[1]) == "unknown-run"
     assert (one.home / "pending" / f"{recorded.sha}.toml").read_bytes() == recorded.study()
     Approvals(one.home).approve(Approvals(one.home).find(recorded.sha[:12]), name="test", by="the engineer")
     one.goes_on_from(0)
 
 
 def test_a_run_goes_on_by_itself_once_the_last_site_has_approved(tmp_path, monkeypatch):
-    monkeypatch.setattr(question, "APPROVAL_PAUSE", 0.01)
+    monkeypatch.setattr(site_request, "APPROVAL_PAUSE", 0.01)
     consortium = Consortium(tmp_path, sites=SITES[:2])
     consortium.make_site(SITE, SEED, approve_all=False)
     consortium.sites, consortium.signers[SITE] = SITES, consortium.authority.signer(SITE)
@@ -204,23 +212,23 @@ def test_a_run_goes_on_by_itself_once_the_last_site_has_approved(tmp_path, monke
         return service(data)
 
     run = consortium.run(EXACT)
-    consortium.finished(run, Loopback(consortium.desks(), tamper))
+    consortium.finish(run, Loopback(consortium.services(), tamper))
     waited = [entry for entry in entries(tmp_path / SITE / "audit.jsonl") if entry.get("code") == "unapproved"]
     assert len(waited) == 3
 
 
-@pytest.mark.parametrize("letter", [" ", "\n", "#"])
+@pytest.mark.parametrize("character", [" ", "\n", "#"])
 @pytest.mark.parametrize("place", [0.0, 0.3, 0.7, 1.0])
-def test_a_study_changed_by_one_byte_is_another_study(site, recorded, place, letter):
+def test_a_study_changed_by_one_byte_is_another_study(site, recorded, place, character):
     one = site(approve_all=False)
     Approvals(one.home).approve(recorded.sha, name="test", by="the engineer")
     text = recorded.study().decode()
     at = int(place * len(text))
-    changed = text[:at] + letter + text[at:]
+    changed = text[:at] + character + text[at:]
     for run in (recorded.run, "another-run.1"):
-        letters = recorded.with_study(study=changed), recorded.hello
+        requests = recorded.with_study(study=changed), recorded.hello
         hellos = [
-            rewritten(data, recorded.consortium.server, trust=recorded.consortium.trust, run=run) for data in letters
+            rewrite(data, recorded.consortium.server, trust=recorded.consortium.trust, run=run) for data in requests
         ]
         assert [one.code(hello) for hello in hellos] in (["unapproved", None], ["malformed", None])
     one.answers(1)
@@ -232,9 +240,9 @@ def test_an_approval_taken_back_in_the_middle_holds_at_once_and_can_be_given_aga
     approvals.approve(recorded.sha, name="test", by="the engineer")
     one.answers(0, 1, 2, 3)
     approvals.revoke(recorded.sha)
-    assert one.code(recorded.letters[4]) == "revoked"
-    for letter in (recorded.letters[3], recorded.letters[-1]):  # nor is an answer given a second time
-        assert one.code(letter) == "unknown-run"
+    assert one.code(recorded.requests[4]) == "revoked"
+    for request in (recorded.requests[3], recorded.requests[-1]):  # nor is an answer given a second time
+        assert one.code(request) == "unknown-run"
     assert one.code(recorded.hello) == "unapproved"
     approvals.approve(recorded.sha, name="test", by="the engineer")
     one.goes_on_from(4)
@@ -268,11 +276,11 @@ def test_nodes_sent_along_must_be_those_of_the_study(site, recorded):
 
 def test_a_long_list_of_nodes_costs_the_site_nothing(site, recorded):
     nodes = [f"node {k}" for k in range(6000)]
-    letter = recorded.with_study(nodes=nodes, study='forbid = [["node 0", "node 1"]]\n' + recorded.study().decode())
+    request = recorded.with_study(nodes=nodes, study='forbid = [["node 0", "node 1"]]\n' + recorded.study().decode())
     one = site()
     tracemalloc.start()
     try:
-        assert one.code(letter) == "nodes"
+        assert one.code(request) == "nodes"
         assert tracemalloc.get_traced_memory()[1] < 50e6  # its pairs would take 160 MB
     finally:
         tracemalloc.stop()
@@ -297,11 +305,11 @@ def test_rounds_are_counted_over_all_runs_of_a_study_and_over_restarts(site, rec
     one.answers(0, 1, 2, 3, 4)
     one.answers(4, 4)  # the same again is no further round
     other = "another-run.1"
-    first = recorded.rewritten(1, run=other, body=changed_task(recorded.open_message(1).body, run=other))
-    assert [one.code(letter) for letter in (recorded.rewritten(0, run=other), first)] == [None, None]
+    first = recorded.rewrite(1, run=other, body=changed_task(recorded.open_message(1).body, run=other))
+    assert [one.code(request) for request in (recorded.rewrite(0, run=other), first)] == [None, None]
     one.restart()
     one.answers(0, 5, 6)
-    assert one.code(recorded.letters[7]) == "rounds"
+    assert one.code(recorded.requests[7]) == "rounds"
     one.answers(6)
     Approvals(one.home).approve(recorded.sha, name="test", by="the engineer", fresh=True)
     one.goes_on_from(7)
@@ -316,14 +324,14 @@ def changed_task(body: bytes, parts: dict | None = None, **header) -> bytes:
 
 def test_a_site_that_keeps_its_numbers_to_itself_sends_none_of_them(site, recorded):
     one = site(report=False, share_graph=False)
-    told, silent = [], []
-    for k in range(1, len(recorded.letters) - 1):
+    reported, silent = [], []
+    for k in range(1, len(recorded.requests) - 1):
         one.answers(0)
-        told.append(decode_update(recorded.answers[k]).reported)
-        silent.append(decode_update(one.reply(recorded.letters[k]).body).reported)
-    assert any(told)
+        reported.append(decode_update(recorded.answers[k]).reported)
+        silent.append(decode_update(one.reply(recorded.requests[k]).body).reported)
+    assert any(reported)
     assert not any(silent)
-    assert one.code(recorded.letters[-1]) == "kept"
+    assert one.code(recorded.requests[-1]) == "kept"
     assert (one.home / "results" / recorded.run / "own" / "graph.npz").exists()
 
 
@@ -346,7 +354,7 @@ def test_its_state_is_told_before_any_approval_and_holds_no_more_than_a_word(sit
 def test_a_round_has_one_answer_however_often_it_is_asked(site, recorded, restarted):
     one = site()
     one.answers(0)
-    for k in range(1, len(recorded.letters) - 1):
+    for k in range(1, len(recorded.requests) - 1):
         if restarted:
             one.restart()
             one.answers(0)
@@ -354,13 +362,13 @@ def test_a_round_has_one_answer_however_often_it_is_asked(site, recorded, restar
         body = recorded.open_message(k).body
         other = changed_task(body, {name: as_other(part) for name, part in decode_task(body).parts.items()})
         if other != body:
-            assert one.code(recorded.rewritten(k, body=other)) == "conflict"
+            assert one.code(recorded.rewrite(k, body=other)) == "conflict"
         if recorded.open_message(k).head["stage"] == "learn":
             assert (
-                one.code(recorded.rewritten(k, scalars=recorded.open_message(k).head["scalars"] | {"rho": 9.0}))
+                one.code(recorded.rewrite(k, scalars=recorded.open_message(k).head["scalars"] | {"rho": 9.0}))
                 == "conflict"
             )
-        assert one.code(recorded.rewritten(k, body=changed_task(body, run="another-run.1"))) == "malformed"
+        assert one.code(recorded.rewrite(k, body=changed_task(body, run="another-run.1"))) == "malformed"
         one.answers(0, k)
 
 
@@ -371,19 +379,19 @@ def as_other(part):
 def test_a_round_out_of_turn_is_refused_and_spoils_nothing(site, recorded):
     one = site()
     one.answers(0, 1)
-    assert one.code(recorded.letters[3]) == "out-of-turn"
-    assert one.code(recorded.letters[2]) == "unknown-run"
+    assert one.code(recorded.requests[3]) == "out-of-turn"
+    assert one.code(recorded.requests[2]) == "unknown-run"
     one.answers(0, 2)
-    assert one.code(recorded.letters[recorded.of_stage("learn")[1]]) == "out-of-turn"
+    assert one.code(recorded.requests[recorded.of_stage("learn")[1]]) == "out-of-turn"
     one.answers(0)
-    assert one.code(recorded.letters[1]) == "conflict"  # one that was answered long ago
+    assert one.code(recorded.requests[1]) == "conflict"  # one that was answered long ago
     one.goes_on_from(3)
 
 
 def test_the_end_of_a_run_cannot_be_asked_for_before_it(site, recorded):
     one = site()
     one.answers(0, 1, 2)
-    assert one.code(recorded.letters[-1]) == "out-of-turn"
+    assert one.code(recorded.requests[-1]) == "out-of-turn"
     one.goes_on_from(3)
 
 
@@ -392,12 +400,12 @@ def test_set_up_cannot_be_asked_for_again_once_learning_has_begun(site, recorded
     first = recorded.of_stage("learn")[0]
     one = site()
     one.answers(*range(first + 1))
-    assert one.code(recorded.letters[1]) == "conflict"
+    assert one.code(recorded.requests[1]) == "conflict"
     one.restart()
     one.answers(0)
-    assert one.code(recorded.letters[1]) == "conflict"
+    assert one.code(recorded.requests[1]) == "conflict"
     other = changed_task(recorded.open_message(first).body, {"u": np.full(28, 0.5)})
-    assert one.code(recorded.rewritten(first, body=other)) == "conflict"
+    assert one.code(recorded.rewrite(first, body=other)) == "conflict"
     one.goes_on_from(first)
 
 
@@ -408,7 +416,7 @@ def test_the_models_parameters_hold_for_the_whole_of_learning(site, recorded):
     one.answers(*range(first + 1))
     for _ in range(2):
         scalars = recorded.open_message(second).head["scalars"]
-        assert one.code(recorded.rewritten(second, scalars=scalars | {"alpha": 2 * scalars["alpha"]})) == "conflict"
+        assert one.code(recorded.rewrite(second, scalars=scalars | {"alpha": 2 * scalars["alpha"]})) == "conflict"
         one.restart()
         one.answers(0)
     one.goes_on_from(second)
@@ -423,7 +431,7 @@ def test_a_run_keeps_its_study_its_silos_and_its_nodes(site, recorded):
         recorded.with_study(nodes=NODES[::-1]),
     ]
     for _ in range(2):
-        assert [one.code(letter) for letter in others] == ["conflict"] * 3
+        assert [one.code(request) for request in others] == ["conflict"] * 3
         one.restart()
     one.goes_on_from(0)
 
@@ -458,11 +466,11 @@ def test_a_site_is_asked_together_with_as_many_others_as_the_approved_study_prom
 
 
 def test_runs_held_now_are_not_pushed_out_by_new_ones(site, recorded, monkeypatch):
-    monkeypatch.setattr(memory, "KEPT_RUNS", 3)
+    monkeypatch.setattr(memory, "MOST_RUNS_KEPT", 3)
     one = site()
     one.answers(0, 1, 2)
     for k in range(5):
-        assert one.code(recorded.rewritten(0, run=f"another-run.{k}")) is None
+        assert one.code(recorded.rewrite(0, run=f"another-run.{k}")) is None
     one.answers(3)
     one.restart()
     before = one.table.read_bytes()
@@ -473,10 +481,10 @@ def test_runs_held_now_are_not_pushed_out_by_new_ones(site, recorded, monkeypatc
 
 
 def test_of_runs_that_have_ended_the_latest_are_kept(site, recorded, monkeypatch):
-    monkeypatch.setattr(memory, "KEPT_RUNS", 3)
+    monkeypatch.setattr(memory, "MOST_RUNS_KEPT", 3)
     one = site()
     for k in range(6):
-        assert one.code(recorded.rewritten(0, run=f"another-run.{k}")) is None
+        assert one.code(recorded.rewrite(0, run=f"another-run.{k}")) is None
         one.restart()
     assert len(list((one.home / "state").iterdir())) == 3
     assert (one.home / "state" / "another-run.5").is_dir()
@@ -507,7 +515,7 @@ def test_changed_data_are_refused_until_the_old_ones_are_back(site, recorded, re
     if restarted:
         one.restart()
     else:
-        assert one.code(recorded.letters[2]) == "data-changed"
+        assert one.code(recorded.requests[2]) == "data-changed"
     assert [one.code(recorded.hello) for _ in range(3)] == ["data-changed"] * 3
     one.table.write_bytes(before)
     one.goes_on_from(2)
@@ -520,7 +528,7 @@ def test_data_that_vanish_are_refused_until_they_are_back(site, recorded):
     aside.replace(one.table)
     one.answers(0, 1)
     one.table.replace(aside)
-    assert one.code(recorded.letters[2]) == "data-changed"
+    assert one.code(recorded.requests[2]) == "data-changed"
     assert one.code(recorded.hello) == "data"
     aside.replace(one.table)
     one.goes_on_from(2)
@@ -540,13 +548,13 @@ def test_only_the_coordinator_is_answered_and_only_what_is_for_this_site(site, r
     consortium, other = recorded.consortium, Authority()
     strangers = {
         "not-coordinator": [
-            rewritten(recorded.hello, consortium.signers["lima"], trust=consortium.trust),
-            rewritten(recorded.hello, consortium.signers[SITE], trust=consortium.trust),
-            recorded.rewritten(0, to="lima"),
-            recorded.rewritten(0, to="coordinator"),
+            rewrite(recorded.hello, consortium.signers["lima"], trust=consortium.trust),
+            rewrite(recorded.hello, consortium.signers[SITE], trust=consortium.trust),
+            recorded.rewrite(0, to="lima"),
+            recorded.rewrite(0, to="coordinator"),
         ],
         "malformed": [
-            rewritten(recorded.hello, signer, trust=consortium.trust)
+            rewrite(recorded.hello, signer, trust=consortium.trust)
             for signer in (
                 other.signer(SERVER),
                 Authority("root").signer(SERVER),
@@ -558,17 +566,17 @@ def test_only_the_coordinator_is_answered_and_only_what_is_for_this_site(site, r
         ],
     }
     one = site()
-    for code, letters in strangers.items():
-        assert [one.code(letter) for letter in letters] == [code] * len(letters)
+    for code, requests in strangers.items():
+        assert [one.code(request) for request in requests] == [code] * len(requests)
     assert not (one.home / "state").exists()
     one.goes_on_from(0)
 
 
 def test_a_certificate_of_the_coordinator_with_another_key_signs_nothing(site, recorded):
-    """The certificate is no secret: it comes with every letter."""
+    """The certificate is no secret: it comes with every request."""
     consortium = recorded.consortium
     stolen = type(consortium.server)(certificate=consortium.server.certificate, key=consortium.signers["lima"].key)
-    assert site().code(rewritten(recorded.hello, stolen, trust=consortium.trust)) == "malformed"
+    assert site().code(rewrite(recorded.hello, stolen, trust=consortium.trust)) == "malformed"
 
 
 @given(data=st.binary(max_size=300), front=st.sampled_from([b"", MAGIC, MAGIC + b"\x01\x00"]))
@@ -579,35 +587,35 @@ def test_junk_is_refused(stranded, data, front):
 
 @given(share=st.floats(0, 1, exclude_max=True), more=st.binary(max_size=3))
 def test_a_letter_cut_short_is_refused(stranded, share, more):
-    letter = stranded.recorded.letters[2]
-    cut = letter[: int(share * len(letter))]
-    assert stranded.code(cut + more if cut + more != letter else cut) == "malformed"
+    request = stranded.recorded.requests[2]
+    cut = request[: int(share * len(request))]
+    assert stranded.code(cut + more if cut + more != request else cut) == "malformed"
 
 
 @given(place=st.integers(0, 10**6), bit=st.integers(0, 7))
 @settings(max_examples=120)
 def test_a_letter_with_one_bit_flipped_is_refused(stranded, place, bit):
-    letter = bytearray(stranded.recorded.letters[2])
-    letter[place % len(letter)] ^= 1 << bit
-    assert stranded.code(bytes(letter)) == "malformed"
+    request = bytearray(stranded.recorded.requests[2])
+    request[place % len(request)] ^= 1 << bit
+    assert stranded.code(bytes(request)) == "malformed"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("bit", range(8))
 def test_a_letter_with_any_one_bit_flipped_is_refused(stranded, bit):
-    letter = stranded.recorded.letters[2]
-    for place in range(len(letter)):
-        assert stranded.code(letter[:place] + bytes([letter[place] ^ 1 << bit]) + letter[place + 1 :]) == "malformed"
+    request = stranded.recorded.requests[2]
+    for place in range(len(request)):
+        assert stranded.code(request[:place] + bytes([request[place] ^ 1 << bit]) + request[place + 1 :]) == "malformed"
 
 
 def test_a_certificate_of_an_impossible_version_is_refused(stranded, recorded):
     """What the library for certificates raises then is no ValueError."""
-    letter, pem = recorded.letters[2], recorded.consortium.server.certificate
-    at = letter.index(pem) + 44  # where Base64 holds the version
+    request, pem = recorded.requests[2], recorded.consortium.server.certificate
+    at = request.index(pem) + 44  # where Base64 holds the version
     for place in (at, at + 1):
         for other in b"AEIMQUYcgkosw048":
-            if other != letter[place]:
-                assert stranded.code(letter[:place] + bytes([other]) + letter[place + 1 :]) == "malformed"
+            if other != request[place]:
+                assert stranded.code(request[:place] + bytes([other]) + request[place + 1 :]) == "malformed"
 
 
 @pytest.fixture(scope="module")
@@ -626,7 +634,7 @@ def test_sizes_that_a_letter_only_claims_cost_nothing(site, sizes):
     one = site()
     tracemalloc.start()
     try:
-        assert one.code(HEAD.pack(MAGIC, FORMAT, *sizes) + b"some bytes") == "malformed"
+        assert one.code(HEAD.pack(MAGIC, ENVELOPE_FORMAT, *sizes) + b"some bytes") == "malformed"
         assert tracemalloc.get_traced_memory()[1] < 5e6
     finally:
         tracemalloc.stop()
@@ -651,7 +659,7 @@ def test_sizes_that_a_letter_only_claims_cost_nothing(site, sizes):
     ids=["empty", "text", "list", "null", "number", "string", "no UTF-8", "nested", "nested inside"],
 )
 def test_a_head_that_is_none_is_refused_even_if_the_coordinator_signed_it(stranded, recorded, head):
-    assert stranded.code(sealed(head, b"", recorded.consortium.server)) == "malformed"
+    assert stranded.code(seal(head, b"", recorded.consortium.server)) == "malformed"
 
 
 @pytest.mark.parametrize(
@@ -689,7 +697,7 @@ def test_a_head_that_is_none_is_refused_even_if_the_coordinator_signed_it(strand
 )
 def test_a_question_that_makes_no_sense_is_refused_as_such(stranded, recorded, change):
     files = sorted(stranded.home.parent.rglob("*"))
-    code = stranded.code(recorded.rewritten(2, **change))
+    code = stranded.code(recorded.rewrite(2, **change))
     assert code in ("malformed", "unknown-run", "not-coordinator")
     assert sorted(stranded.home.parent.rglob("*")) == files
     stranded.answers(0, 1)
@@ -712,7 +720,7 @@ def test_a_question_that_makes_no_sense_is_refused_as_such(stranded, recorded, c
     ids=lambda body: f"{body[:30]!r}, {len(body)}",
 )
 def test_a_study_that_is_none_is_refused(stranded, recorded, body):
-    assert stranded.code(recorded.rewritten(0, body=body)) == "malformed"
+    assert stranded.code(recorded.rewrite(0, body=body)) == "malformed"
     stranded.answers(0, 1)
 
 
@@ -729,7 +737,7 @@ def test_parameters_of_the_model_that_make_no_sense_end_in_a_refusal(site, recor
     one = site()
     one.answers(*range(first))
     known = recorded.open_message(first).head["scalars"]
-    assert one.code(recorded.rewritten(first, scalars={**known, **scalars} if scalars else {})) is not None
+    assert one.code(recorded.rewrite(first, scalars={**known, **scalars} if scalars else {})) is not None
     one.goes_on_from(first)
 
 
@@ -739,14 +747,14 @@ def test_a_task_out_of_bounds_is_refused(site, recorded, part):
     one = site()
     one.answers(*range(first))
     other = changed_task(recorded.open_message(first).body, {"u": np.full(28, part)})
-    assert one.code(recorded.rewritten(first, body=other)) == "out-of-turn"
+    assert one.code(recorded.rewrite(first, body=other)) == "out-of-turn"
     one.goes_on_from(first)
 
 
 def test_the_log_tells_the_round_that_was_answered_not_the_one_on_the_envelope(site, recorded):
     one = site()
     one.answers(0, 1)
-    assert one.code(recorded.rewritten(2, round=40, step="costs")) == "malformed"
+    assert one.code(recorded.rewrite(2, round=40, step="costs")) == "malformed"
     one.answers(0, 2)
     task = decode_task(recorded.open_message(2).body).header
     asked, answer_task = one.log()[-2:]
@@ -756,14 +764,14 @@ def test_the_log_tells_the_round_that_was_answered_not_the_one_on_the_envelope(s
 def test_the_log_tells_what_left_the_site_by_name_and_size(site, recorded):
     one = site()
     one.goes_on_from(0)
-    answer_task = [entry for entry in one.log() if entry["what"] == "answered"]
-    assert len(answer_task) == len(recorded.letters)
-    for entry, body in list(zip(answer_task, recorded.answers, strict=True))[1:]:
+    answered = [entry for entry in one.log() if entry["what"] == "answered"]
+    assert len(answered) == len(recorded.requests)
+    for entry, body in list(zip(answered, recorded.answers, strict=True))[1:]:
         update = decode_update(body)
         for name in update._parts:
             assert f"{name} (" in entry["left"]
         for name in update.reported:
-            assert f"{name} (1, told singly)" in entry["left"]
+            assert f"{name} (1, reported)" in entry["left"]
 
 
 # --- failures -----------------------------------------------------------------------------------------------------
@@ -775,15 +783,15 @@ def test_a_failure_stays_at_the_site_and_the_next_attempt_is_as_undisturbed(site
     k = recorded.of_stage("learn")[2]
     one.answers(*range(k))
 
-    def failing(method, silo, task, *, report):
-        if after:  # when memory has changed already
-            genuine(method, silo, task, report=report)
+    def failing(method, silo, state, task, *, report):
+        if after:
+            genuine(method, silo, state, task, report=report)
         raise FloatingPointError(f"{one.table}: 40 samples")
 
     genuine = site_run.answer_task
-    monkeypatch.setattr(site_run, "answered", failing)
-    assert one.code(recorded.letters[k]) == "internal"
-    assert one.code(recorded.letters[k]) == "unknown-run"
+    monkeypatch.setattr(site_run, "answer_task", failing)
+    assert one.code(recorded.requests[k]) == "internal"
+    assert one.code(recorded.requests[k]) == "unknown-run"
     monkeypatch.undo()
     trace = one.home / "errors.log"
     assert trace.stat().st_mode & 0o777 == 0o600
@@ -799,7 +807,7 @@ def test_an_answer_that_could_not_be_kept_does_not_leave(site, recorded, monkeyp
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("silograph.engine.checkpoint.Checkpoint.save", full)
-    assert one.code(recorded.letters[2]) == "internal"
+    assert one.code(recorded.requests[2]) == "internal"
     monkeypatch.undo()
     one.goes_on_from(2)
 
@@ -810,8 +818,8 @@ def test_what_cannot_be_written_down_is_not_answered(site, recorded):
     log = one.home / "audit.jsonl"
     log.replace(log.with_suffix(".aside"))
     log.mkdir()
-    for letter in (recorded.letters[2], recorded.hello, b"junk"):
-        reply = open_message(one.service.reply(letter), recorded.consortium.trust)
+    for request in (recorded.requests[2], recorded.hello, b"junk"):
+        reply = open_message(one.service.reply(request), recorded.consortium.trust)
         assert (reply.head["kind"], reply.body) == ("refusal", b"")
     log.rmdir()
     log.with_suffix(".aside").replace(log)
@@ -837,7 +845,7 @@ def test_two_processes_of_one_site_do_not_share_a_run(site, recorded, monkeypatc
     monkeypatch.setattr(Lock, "take", lambda self, wait=0.0: take(self, wait=min(wait, 0.1)))
     one, consortium = site(), recorded.consortium
     here, there = processes().Pipe()
-    arguments = (one.home, consortium.authority.root, as_data(consortium.signers[SITE]), recorded.letters[:3], there)
+    arguments = (one.home, consortium.authority.root, as_data(consortium.signers[SITE]), recorded.requests[:3], there)
     process = processes().Process(target=hold_elsewhere, args=arguments)
     process.start()
     try:
@@ -845,7 +853,7 @@ def test_two_processes_of_one_site_do_not_share_a_run(site, recorded, monkeypatc
         assert [reply.head.get("code") for reply in replies] == [None] * 3
         assert [reply.body for reply in replies] == recorded.answers[:3]
         assert [one.code(recorded.hello) for _ in range(3)] == ["busy"] * 3
-        assert one.code(recorded.letters[3]) == "unknown-run"
+        assert one.code(recorded.requests[3]) == "unknown-run"
     finally:
         here.send("go")
         process.join()

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from problems import random_problem
 from silograph.local.solvers.dual import active_pairs, gap_at, weight_sums, weights_at
+from testing.problems import random_problem
 
 
 @given(n=st.integers(2, 90), seed=st.integers(0, 2**32 - 1), listed=st.booleans(), each=st.booleans())

@@ -3,10 +3,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from problems import KINDS, costs, cvxpy_optimum, problem, stress_set
 from silograph.graph.pairs import Pairs
 from silograph.local.problem import LocalProblem
 from silograph.local.solvers import exact, gradient, interior, newton
+from testing.problems import KINDS, costs, cvxpy_optimum, problem, stress_set
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from problems import costs, problem, random_problem
 from silograph.local.solvers import exact, gradient
+from testing.problems import costs, problem, random_problem
 
 
 def test_with_a_step_it_follows_the_printed_equations(rng):
@@ -34,7 +34,7 @@ def test_several_steps_are_the_printed_equations_one_after_another(n, seed, list
     start, before, anchor = rng.uniform(size=(3, local.pairs.size))
     given_points = start.copy(), before.copy(), anchor.copy()
     step = 0.1 / (np.max(local.quadratic) + 2 * local.alpha * n / local.zeta**2 + 3)
-    got = gradient.gradient_steps(local, start, before, n_steps=4, step=step, momentum=0.5, anchor=anchor, pull=3)
+    got = gradient.take_gradient_steps(local, start, before, n_steps=4, step=step, momentum=0.5, anchor=anchor, pull=3)
     w = start
     for _ in range(4):
         ahead = w + 0.5 * (w - before)
@@ -46,8 +46,8 @@ def test_several_steps_are_the_printed_equations_one_after_another(n, seed, list
 def test_no_anchor_is_no_pull(rng):
     local = problem(costs("smooth", rng, 50, 12), zeta=0.5)
     w, before, anchor = rng.uniform(size=(3, local.pairs.size))
-    free = gradient.gradient_steps(local, w, before, n_steps=3, step=0.01, momentum=0.9)
-    idle = gradient.gradient_steps(local, w, before, n_steps=3, step=0.01, momentum=0.9, anchor=anchor, pull=0.0)
+    free = gradient.take_gradient_steps(local, w, before, n_steps=3, step=0.01, momentum=0.9)
+    idle = gradient.take_gradient_steps(local, w, before, n_steps=3, step=0.01, momentum=0.9, anchor=anchor, pull=0.0)
     np.testing.assert_array_equal(free, idle)
 
 

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from silo_problems import silo_costs
 from silograph.engine.study import learn_silos
 from silograph.graph.pairs import Pairs
+from silograph.methods.common.settings import StudySettings
 from silograph.methods.common.sweeps import Iteration, sweep_algorithm1, sweep_averaging
-from silograph.methods.settings import StudySettings
 from silograph.protocol.silo import Silo
+from testing.silo_problems import silo_costs
 
 N_NODES, N_SILOS = 12, 4
 ITERATION = Iteration(alpha=1.0, zeta=0.5, step=0.005, momentum=0.9, rounds=30, local_steps=5)

@@ -119,13 +119,13 @@ def status(
 
     def work() -> None:
         need_nvflare()
-        from silograph.cli.federation.status import as_data, shown
+        from silograph.cli.federation.status import status_data, status_tables
 
-        data = as_data(federation_folder(folder), ask=not quick)
+        data = status_data(federation_folder(folder), ask=not quick)
         if as_json:
             typer.echo(json.dumps(data, indent=2))
         else:
-            Console(width=None if Console().is_terminal else PIPE_WIDTH).print(shown(data))
+            Console(width=None if Console().is_terminal else PIPE_WIDTH).print(status_tables(data))
 
     guarded(work)
 
@@ -154,7 +154,7 @@ def run(
 
     def work() -> None:
         need_nvflare()
-        from silograph.cli.federation.run import RunRequest, begun, finished, resumed
+        from silograph.cli.federation.run import RunRequest, begin_run, finish_run, resume_run
         from silograph.cli.summary import summary
         from silograph.runs.layout import RunLayout
         from silograph.runs.reader import read_run
@@ -168,14 +168,14 @@ def run(
                 note = f"{resume}: this run is finished, there was nothing to resume."
                 output.result(done, partial(summary, done, resume), lambda: [note])
                 return
-            going, place = resumed(resume, folder), resume
+            run, place = resume_run(resume, folder), resume
         elif study is None or out is None:
             raise ParameterError("Give a study file and --out FOLDER, or --resume FOLDER. See --help.")
         else:
-            asked = RunRequest(federation=federation_folder(folder), study=study, out=out, force=force)
-            going, place = begun(asked), out
+            request = RunRequest(federation=federation_folder(folder), study=study, out=out, force=force)
+            run, place = begin_run(request), out
         say = (lambda text: None) if quiet else (lambda text: tell("Note", "cyan", text))
-        record, notes = finished(going, place, show_progress=output.progress, say=say)
+        record, notes = finish_run(run, place, show_progress=output.progress, say=say)
         output.result(record, lambda: summary(record, place), lambda: notes)
         if record.result.converged is False:
             warn("The certified gap is above the tolerance that the study asks for. Raise its rounds or its tol.")

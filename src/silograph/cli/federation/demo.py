@@ -19,11 +19,12 @@ import typer
 
 from silograph.datasets import make_silos
 from silograph.errors import OutputError, SilosError
+from silograph.federation.folders import FederationFolder
 
 NAMES = ("oslo", "lima", "kyoto", "nairobi", "quito", "hanoi", "tunis", "perth")
 N_NODES, N_SAMPLES = 30, 200
 MARKER = ".silograph-demo"
-STARTING = 60.0  # seconds for the sites to connect
+CONNECT_SECONDS = 60.0
 STUDY = """name = "demo"
 nodes = "nodes.txt"
 
@@ -44,13 +45,13 @@ def demonstrate(out: Path, *, n_sites: int, force: bool) -> None:
     _write_tables(out, sites)
     show.say("First, for comparison, as if all tables lay on one machine")
     show.run("learn", *(f"{site}.csv" for site in sites), "--degree", "5", "--out", "pooled-on-one-machine")
-    _found(show, sites)
+    _found_federation(show, sites)
     with contextlib.ExitStack() as running:
         running.enter_context(show.start("federation", "start", "--folder", "demo"))
         for site in sites:
             running.enter_context(show.start("site", "start", "--folder", site))
         show.say("The sites connect")
-        _wait(show, len(sites))
+        _wait_for_sites(show, len(sites))
         show.run("federation", "status", "--folder", "demo")
         show.say("Each site approves the study, known by the hash of its file")
         for site in sites:
@@ -69,18 +70,18 @@ class _Show:
     """Commands of silograph in the demo's folder, printed before they run."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
 
     def say(self, text: str) -> None:
         """A headline."""
         typer.secho(f"\n{text}", bold=True)
 
-    def run(self, *arguments: str, shown: bool = True) -> str:
-        """Run a command to its end; its output is shown as it comes."""
-        if shown:
+    def run(self, *arguments: str, visible: bool = True) -> str:
+        """Run a command to its end; shows its output as it comes, or returns it."""
+        if visible:
             self._print(arguments)
         done = subprocess.run(
-            _command(arguments), cwd=self._folder, text=True, stdout=None if shown else subprocess.PIPE
+            _command(arguments), cwd=self.folder, text=True, stdout=None if visible else subprocess.PIPE
         )
         if done.returncode != 0:
             raise SilosError(f"The demo stopped: `silograph {' '.join(arguments)}` ended with code {done.returncode}.")
@@ -90,9 +91,9 @@ class _Show:
     def start(self, *arguments: str) -> Iterator[None]:
         """Run a command beside the others, until the block ends."""
         self._print((*arguments, "&"))
-        log = (self._folder / "background.log").open("ab")
+        log = (self.folder / "background.log").open("ab")
         process = subprocess.Popen(
-            _command(arguments), cwd=self._folder, stdout=log, stderr=log, start_new_session=True,
+            _command(arguments), cwd=self.folder, stdout=log, stderr=log, start_new_session=True,
             preexec_fn=_end_with_parent,
         )  # fmt: skip
         try:
@@ -138,13 +139,13 @@ def _write_tables(out: Path, sites: Sequence[str]) -> None:
     (out / "nodes.txt").write_text("\n".join(names) + "\n", encoding="utf-8")
 
 
-def _found(show: _Show, sites: Sequence[str]) -> None:
+def _found_federation(show: _Show, sites: Sequence[str]) -> None:
     show.say("The consortium's engineer founds a federation")
     port = str(_free_port())
     show.run(
         "federation", "new", "demo", "--server", "localhost", "--port", port, "--nodes", "nodes.txt", "--sites", *sites
     )
-    (show._folder / "demo" / "study.toml").write_text(STUDY, encoding="utf-8")
+    FederationFolder(show.folder / "demo").study.write_text(STUDY, encoding="utf-8")
     for site in sites:
         show.say(f"{site} asks to join, is approved, and joins")
         show.run("site", "request", "demo/demo.invite", "--site", site)
@@ -152,18 +153,14 @@ def _found(show: _Show, sites: Sequence[str]) -> None:
         show.run("site", "join", f"{site}.signed.zip", "--data", f"{site}.csv")
 
 
-def _wait(show: _Show, n_sites: int) -> None:
-    deadline = time.monotonic() + STARTING
+def _wait_for_sites(show: _Show, n_sites: int) -> None:
+    deadline = time.monotonic() + CONNECT_SECONDS
     while time.monotonic() < deadline:
-        if (
-            show.run("federation", "status", "--quick", "--json", "--folder", "demo", shown=False).count(
-                '"connected": true'
-            )
-            == n_sites
-        ):
+        status = show.run("federation", "status", "--quick", "--json", "--folder", "demo", visible=False)
+        if status.count('"connected": true') == n_sites:
             return
         time.sleep(0.5)
-    raise SilosError(f"The demo stopped: the sites did not connect. See {show._folder}/*/logs/.")
+    raise SilosError(f"The demo stopped: the sites did not connect. See {show.folder}/*/logs/.")
 
 
 def _compare(show: _Show, out: Path, sites: Sequence[str]) -> None:

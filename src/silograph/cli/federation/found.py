@@ -1,4 +1,4 @@
-"""The command `silograph federation new`: a folder with everything to start, and what to send to whom."""
+"""The command `silograph federation new`: make a folder with everything to start, and say what to send to whom."""
 
 from __future__ import annotations
 
@@ -7,40 +7,39 @@ from pathlib import Path
 
 from silograph._util.files import write_text
 from silograph.errors import ParameterError
-from silograph.federation.names import read_nodes
+from silograph.federation.folders import FederationFolder
+from silograph.federation.names import check_site_name, read_nodes
 from silograph.federation.nvflare.authority import new_kits
-from silograph.federation.study_file import check_site_name, template
+from silograph.federation.study_file import template
 
-NODES, STUDY = "nodes.txt", "study.toml"
 NO_NODES = "# Names of the nodes, one per line, in the order of the results. Every site's table must have just these.\n"
 
 
 def found_federation(
     folder: Path, *, name: str, server: str, port: int, sites: Sequence[str], nodes: Path | None
 ) -> list[str]:
-    """Found the federation, and return what to tell."""
+    """Found the federation, and return the lines to print."""
     if len(sites) < 2:
         raise ParameterError(f"--sites: expected at least two sites, got {len(sites)}. One site needs no federation.")
     for site in sites:
         check_site_name(site)
     names = None if nodes is None else read_nodes(nodes)
     invitation = new_kits(folder, name=name, server=server, port=port, sites=sites, nodes=names)
-    write_text(folder / NODES, NO_NODES if names is None else "\n".join(names) + "\n")
-    write_text(folder / STUDY, template(name, sites, NODES))
-    missing = (
-        [] if names is not None else [f"Write the names of your nodes into {folder / NODES} before you run a study."]
-    )
+    made = FederationFolder(folder)
+    write_text(made.nodes, NO_NODES if names is None else "\n".join(names) + "\n")
+    write_text(made.study, template(name, sites, made.nodes.name))
+    missing = [] if names is not None else [f"Write the names of your nodes into {made.nodes} before you run a study."]
     return [
         f"Founded {name} in {folder}/.",
         f"Sites must reach {server}, port {port} (TCP, out from the sites; nothing has to reach a site).",
         "Send to every site, by any way:",
-        f"  {folder / f'{name}.invite'}",
+        f"  {made.invitation(name)}",
         "Tell them by a second way (telephone) the fingerprint of the root certificate:",
         f"  {invitation.shown_fingerprint()}",
-        f"There: silograph site request {name}.invite --site {'|'.join(sites)}",
+        f"There: silograph site request {made.invitation(name).name} --site {'|'.join(sites)}",
         "Here, for each request that comes back: silograph federation approve SITE.request.zip",
-        f"Then: silograph federation start; edit {folder / STUDY};",
-        f"      silograph federation run {folder / STUDY} --out run/",
-        f"Keep {folder / 'ca'}/ secret, and away from the server except while you approve sites.",
+        f"Then: silograph federation start; edit {made.study};",
+        f"      silograph federation run {made.study} --out run/",
+        f"Keep {made.authority}/ secret, and away from the server except while you approve sites.",
         *missing,
     ]

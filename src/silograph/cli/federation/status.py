@@ -11,81 +11,78 @@ from rich.table import Table
 from rich.text import Text
 
 from silograph.federation.coordinator.history import History
-from silograph.federation.coordinator.run_folder import ABOUT, RUNS, open_run
-from silograph.federation.coordinator.supervisor import FRESH, POLL, ServerAwayError
+from silograph.federation.coordinator.run import CoordinatorRun, list_runs
+from silograph.federation.coordinator.supervisor import FRESH_SECONDS, POLL_SECONDS, ServerAwayError
 from silograph.federation.coordinator.survey import read_status
+from silograph.federation.folders import FederationFolder
 from silograph.federation.nvflare.authority import read_federation
 from silograph.federation.nvflare.session import ServerSession
 
-PATIENCE = 60.0  # seconds for the sites to say how they are
+SURVEY_SECONDS = 60.0  # for the sites to say how they are
 
 
-def as_data(folder: Path, *, ask: bool) -> dict[str, Any]:
-    """All that is known, as plain data."""
-    invitation = read_federation(folder)
+def status_data(folder: Path, *, ask: bool) -> dict[str, Any]:
+    """All that is known, as plain data; asks the sites first, if `ask`."""
+    federation, invitation = FederationFolder(folder), read_federation(folder)
     connected: dict[str, float] | None = None
-    with ServerSession(folder) as lead:
+    with ServerSession(folder) as session:
         try:
-            connected = _connected(lead)
+            connected = _connected(session)
             if ask and connected:
-                _ask(lead, [site for site in invitation.sites if site in connected])
-                connected = _connected(lead)
+                _ask_sites(session, [site for site in invitation.sites if site in connected])
+                connected = _connected(session)
         except ServerAwayError:
             pass
-    told = read_status(folder)["sites"]
+    replies = read_status(federation)["sites"]
     sites = [
         {
             "site": site,
-            "joined": (folder / "sites" / f"{site}.crt").exists(),
+            "joined": federation.certificate(site).exists(),
             "connected": connected is not None and site in connected,
-            "last_seen": (connected or {}).get(site) or told.get(site, {}).get("at"),
-            "version": told.get(site, {}).get("version"),
-            "data": told.get(site, {}).get("data"),
+            "last_seen": (connected or {}).get(site) or replies.get(site, {}).get("at"),
+            "version": replies.get(site, {}).get("version"),
+            "data": replies.get(site, {}).get("data"),
         }
         for site in invitation.sites
     ]
     server = {"address": f"{invitation.server}:{invitation.port}", "answers": connected is not None}
-    return {"federation": invitation.name, "server": server, "sites": sites, "runs": _runs(folder)}
+    runs = [_run_data(run) for run in list_runs(federation)]
+    return {"federation": invitation.name, "server": server, "sites": sites, "runs": runs}
 
 
-def _connected(lead: ServerSession) -> dict[str, float]:
+def _connected(session: ServerSession) -> dict[str, float]:
     """The sites heard of lately, as a run takes it; the server's own list keeps those that left for a while."""
-    return {site: heard for site, heard in lead.connected().items() if time.time() - heard <= FRESH}
+    return {site: heard for site, heard in session.connected().items() if time.time() - heard <= FRESH_SECONDS}
 
 
-def _ask(lead: ServerSession, sites: list[str]) -> None:
+def _ask_sites(session: ServerSession, sites: list[str]) -> None:
     """Let a small job ask every connected site for its version and whether its data are ready."""
-    job = lead.submit([], sites)
-    deadline = time.monotonic() + PATIENCE
-    while lead.state(job) != "ended":
+    job = session.submit([], sites)
+    deadline = time.monotonic() + SURVEY_SECONDS
+    while session.state(job) != "ended":
         if time.monotonic() > deadline:
-            lead.abort(job)
+            session.abort(job)
             return
-        time.sleep(POLL)
+        time.sleep(POLL_SECONDS)
 
 
-def _runs(folder: Path) -> list[dict[str, Any]]:
-    runs = []
-    for path in sorted(folder.glob(f"{RUNS}/*/{ABOUT}"), key=lambda path: path.stat().st_mtime):
-        run, outcome = open_run(path.parent), open_run(path.parent).outcome()
-        with History.open_read(run.history) as history:
-            last = history.last_round()
-        runs.append(
-            {
-                "run": run.name,
-                "study": run.study().name,
-                "sites": list(run.sites),
-                "state": "unfinished" if outcome is None else outcome.ended,
-                "stage": None if last is None else last.stage,
-                "round": None if last is None else last.round,
-                "gap": None if last is None else last.gap,
-                "last": None if last is None else last.finished_at,
-            }
-        )
-    return runs
+def _run_data(run: CoordinatorRun) -> dict[str, Any]:
+    outcome = run.outcome()
+    with History.open_read(run.history) as history:
+        last = history.last_round()
+    return {
+        "run": run.name,
+        "study": run.study().name,
+        "sites": list(run.sites),
+        "state": "unfinished" if outcome is None else outcome.ended,
+        "stage": None if last is None else last.stage,
+        "round": None if last is None else last.round,
+        "gap": None if last is None else last.gap,
+        "last": None if last is None else last.finished_at,
+    }
 
 
-def shown(data: dict[str, Any]) -> Group:
+def status_tables(data: dict[str, Any]) -> Group:
     """The same for people."""
     server = data["server"]
     state = "answers" if server["answers"] else "does not answer; start it: silograph federation start"

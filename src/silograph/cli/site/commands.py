@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import os
-import pwd
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +16,7 @@ from rich.text import Text
 from silograph.cli.folders import site_folder
 from silograph.cli.output import PIPE_WIDTH, guarded, need_nvflare
 from silograph.errors import SilographError
+from silograph.federation.folders import SiteFolder
 
 if TYPE_CHECKING:
     from silograph.federation.site.approvals import Approvals
@@ -51,7 +52,7 @@ def request(
             f"Federation {invited.name}, server {invited.server}:{invited.port}, sites {', '.join(invited.sites)}.",
             "Root certificate (compare it with what the coordinator tells you by telephone):",
             f"  {invited.shown_fingerprint()}",
-            f"The private key is in {home}/key/ and stays there.",
+            f"The private key is in {SiteFolder(home).key}/ and stays there.",
             f"Send to the coordinator: {_near(made)}",
             "Then, with what comes back: "
             f"silograph site join {site}.signed.zip --data YOUR-TABLE.csv{_option(home, site)}",
@@ -188,7 +189,7 @@ def log(
         from silograph.federation.site.audit import entries
         from silograph.federation.site.audit import verify as check
 
-        path = site_folder(folder) / "audit.jsonl"
+        path = SiteFolder(site_folder(folder)).audit_log
         if verify:
             verdict = check(path)
             if verdict.problem is not None:
@@ -196,12 +197,12 @@ def log(
             torn = f", {verdict.torn} incomplete lines left by crashes" if verdict.torn else ""
             _say(f"{path}: {verdict.entries} entries, unbroken{torn}.")
             return
-        shown = entries(path, last=last or None)
+        found = entries(path, last=last or None)
         if as_json:
-            for entry in shown:
+            for entry in found:
                 typer.echo(json.dumps(entry, ensure_ascii=False))
         else:
-            Console(width=None if Console().is_terminal else PIPE_WIDTH).print(log_table(list(shown)))
+            Console(width=None if Console().is_terminal else PIPE_WIDTH).print(log_table(list(found)))
 
     guarded(work)
 
@@ -209,16 +210,16 @@ def log(
 def log_table(entries: list[dict[str, Any]]) -> Table:
     """The log for people."""
     table = Table(title=None)
-    for name in ("time (UTC)", "what", "who", "question", "left this site", "bytes"):
+    for name in ("time (UTC)", "what", "who", "request", "left this site", "bytes"):
         table.add_column(name, justify="right" if name == "bytes" else "left", overflow="fold")
     for entry in entries:
-        question = " ".join(str(entry[name]) for name in ("kind", "stage", "step", "round") if name in entry)
+        request = " ".join(str(entry[name]) for name in ("kind", "stage", "step", "round") if name in entry)
         left = entry.get("left") or (f"nothing: {entry['code']}" if "code" in entry else entry.get("detail", ""))
         cells = (
             str(entry["time"])[:19].replace("T", " "),
             str(entry.get("what", "")),
             str(entry.get("from") or entry.get("by") or ""),
-            question,
+            request,
             str(left) if entry.get("what") != "asked" else "",
             str(entry.get("bytes_sent", entry.get("bytes", ""))),
         )
@@ -256,7 +257,7 @@ def _approve(home: Path, approvals: Approvals, study: str, *, yes: bool) -> None
     _say(
         f"Study {read.name!r}, SHA-256 {read.sha256}",
         f"  method {read.settings.method}; rounds are answered up to {settings.max_rounds}",
-        f"  leaves: in each round, this site's terms of the sums (docs/threat-model.md says what they tell)"
+        f"  leaves: in each round, this site's terms of the sums (the threat model in the docs says what they tell)"
         f"{', its own numbers' if tells else ''}{', at the end its graph' if shares else ''}",
         f"  stays:  your table{'' if tells else ', your own numbers'}{'' if shares else ', your graph'}",
     )
@@ -278,13 +279,21 @@ def _note_approval(home: Path, approvals: Approvals, sha: str, name: str) -> Non
     from silograph.federation.site.audit import AuditLog
 
     approvals.approve(sha, name=name, by=_user(), fresh=True)
-    AuditLog(home / "audit.jsonl").append({"what": "approved", "by": _user(), "detail": f"study {sha}"}, durable=True)
+    entry = {"what": "approved", "by": _user(), "detail": f"study {sha}"}
+    AuditLog(SiteFolder(home).audit_log).append(entry, durable=True)
     _say("Approved.")
 
 
 def _user() -> str:
-    """Who this process runs as; not what the environment says."""
-    return pwd.getpwuid(os.getuid()).pw_name
+    """Who this process runs as; what the environment says counts only where the system does not know users."""
+    try:
+        import pwd
+    except ImportError:
+        return getpass.getuser()
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:  # as in many containers
+        return f"user {os.getuid()}"
 
 
 def _revoke(home: Path, approvals: Approvals, study: str) -> None:
@@ -295,7 +304,7 @@ def _revoke(home: Path, approvals: Approvals, study: str) -> None:
     sha = sha_of(path.read_bytes()) if path.is_file() else approvals.find(study)
     approvals.revoke(sha)
     entry = {"what": "revoked", "by": _user(), "detail": f"study {sha}"}
-    AuditLog(home / "audit.jsonl").append(entry, durable=True)
+    AuditLog(SiteFolder(home).audit_log).append(entry, durable=True)
     _say(f"Revoked {sha}.")
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from silograph._util.files import write_text
 from silograph.errors import SilosError
+from silograph.federation.folders import SiteFolder
 from silograph.federation.invitation import Invitation
 from silograph.federation.nvflare.kits import install_kit, site_invitation, site_name
 from silograph.federation.refusals import Refused
@@ -22,7 +23,7 @@ STAYS = """What does not leave: the table, its path, the limits in site.toml, th
 
 
 def join_federation(home: Path, signed: Path, data: Path, limits: dict[str, Any]) -> list[str]:
-    """Join, and return what to tell. Nothing is installed unless the data are as the federation expects them."""
+    """Join, and return the lines to print. Nothing is installed unless the data are as the federation expects them."""
     invitation = site_invitation(home)
     settings = SiteSettings(
         name=site_name(home),
@@ -31,16 +32,17 @@ def join_federation(home: Path, signed: Path, data: Path, limits: dict[str, Any]
         data=_path_from(home, data),
         **limits,
     )
-    checked = _checked(home, settings, invitation)
-    if (home / "site.toml").exists():
-        raise SilosError(f"{home}/site.toml: this site has joined already. Edit it, or move it away to join anew.")
+    summary = _check_data(home, settings, invitation)
+    folder = SiteFolder(home)
+    if folder.settings.exists():
+        raise SilosError(f"{folder.settings}: this site has joined already. Edit it, or move it away to join anew.")
     install_kit(home, signed, invitation)
     if invitation.nodes is not None:
-        write_text(home / "nodes.txt", "\n".join(invitation.nodes) + "\n")
+        write_text(folder.nodes, "\n".join(invitation.nodes) + "\n")
     write_site(home, settings)
     return [
-        *checked,
-        f"Joined {invitation.name} as {settings.name}. Your limits are in {home}/site.toml; edit them at any time.",
+        summary,
+        f"Joined {invitation.name} as {settings.name}. Your limits are in {folder.settings}; edit them at any time.",
         LEAVES,
         f"  - your number of samples and edges, and your contribution: {'yes' if settings.report else 'no'}",
         f"  - your own graph, at the end, if the study asks for it: {'yes' if settings.share_graph else 'no'}",
@@ -55,7 +57,7 @@ def _path_from(home: Path, data: Path) -> Path:
     return absolute.relative_to(root) if absolute.is_relative_to(root) else absolute
 
 
-def _checked(home: Path, settings: SiteSettings, invitation: Invitation) -> list[str]:
+def _check_data(home: Path, settings: SiteSettings, invitation: Invitation) -> str:
     """Read the whole table once: its nodes, its numbers, its size."""
     path, table, _ = open_table(settings, home, standardize=False)
     if invitation.nodes is not None:
@@ -70,4 +72,4 @@ def _checked(home: Path, settings: SiteSettings, invitation: Invitation) -> list
             "Give more samples, or a smaller --min-samples."
         )
     nodes = "just the federation's nodes" if invitation.nodes is not None else "the federation has named none yet"
-    return [f"{path.name}: {n_samples} samples of {len(table.names)} nodes ({nodes})."]
+    return f"{path.name}: {n_samples} samples of {len(table.names)} nodes ({nodes})."

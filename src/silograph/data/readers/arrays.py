@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from silograph._util.types import Matrix
 from silograph.data.readers.source import Source, kept_columns, refuse_key, rows_per_chunk
 from silograph.errors import SignalError
-from silograph.graph.pairs import numbered
+from silograph.graph.pairs import default_names
 
 
 def open_npy(path: Path, *, drop: Sequence[str], key: str | None, header: bool | None) -> Source:
@@ -54,7 +54,7 @@ def _source(values: NDArray[Any], names: NDArray[Any] | None, drop: Sequence[str
             f"{source}: expected a matrix (samples, nodes) of numbers, got shape {values.shape} of {values.dtype}. "
             "Give one matrix, rows being samples."
         )
-    labels = numbered(values.shape[1]) if names is None else tuple(str(name) for name in np.ravel(names))
+    labels = default_names(values.shape[1]) if names is None else tuple(str(name) for name in np.ravel(names))
     if len(labels) != values.shape[1]:
         raise SignalError(f"{source}: expected {values.shape[1]} names, one per column, got {len(labels)}.")
     keep = kept_columns(labels, drop, source=source)

@@ -20,7 +20,7 @@ from silograph._util.types import Matrix
 from silograph.data.readers.source import Source, kept_columns, refuse_key, rows_per_chunk
 from silograph.data.readers.text_errors import explain
 from silograph.errors import SignalError
-from silograph.graph.pairs import numbered
+from silograph.graph.pairs import default_names
 
 ONE_AT_A_TIME = threading.Lock()  # `catch_warnings` is one for all threads: the last to leave may put back another's
 
@@ -54,7 +54,7 @@ def open_delimited(path: Path, *, drop: Sequence[str], key: str | None, header: 
     named = is_header(head, body, decimal) if header is None else header
     if named and len(body) == len(head) + 1:  # R's write.table leaves the labels' column out of the header
         head = ["", *head]
-    labels = tuple(head) if named else numbered(len(head))
+    labels = tuple(head) if named else default_names(len(head))
     unnamed = named and len(head) > 1 and not head[0]
     keep = [column for column in kept_columns(labels, drop, source=path.name) if not (unnamed and column == 0)]
     return _source(
@@ -86,7 +86,7 @@ def open_1d(path: Path, *, drop: Sequence[str], key: str | None, header: bool | 
         else:
             raise SignalError(f"{path.name}: expected rows of numbers, got comments only. Check how it was written.")
     if len(labels) != n_columns:  # a comment, not a line of names
-        labels = numbered(n_columns)
+        labels = default_names(n_columns)
     keep = kept_columns(labels, drop, source=path.name)
     return _source(
         Layout(

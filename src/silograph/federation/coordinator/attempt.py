@@ -5,26 +5,26 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 
 from silograph._util.locks import Lock
-from silograph.engine.loop import RoundRecord
 from silograph.engine.study import learn_on
 from silograph.errors import SilographError
 from silograph.federation.coordinator.history import History
 from silograph.federation.coordinator.quarantine import Quarantine
-from silograph.federation.coordinator.request import Call, Channel, SitesTroubleError, StoppedError, Transport
+from silograph.federation.coordinator.request import Channel, RunDescription, SitesTroubleError, StoppedError, Transport
 from silograph.federation.coordinator.results import write_results
-from silograph.federation.coordinator.run_folder import Outcome, RunFolder
+from silograph.federation.coordinator.run import CoordinatorRun, Outcome
 from silograph.federation.coordinator.sites import Sites
 from silograph.federation.identity import Signer, Trust
 from silograph.federation.study_file import pairs_of
-from silograph.protocol.method import Cohort
+from silograph.protocol.method import Cohort, RoundRecord
 
-PATIENCE = 30.0  # seconds for an earlier process of the same run to end
+LOCK_SECONDS = 30.0  # for an earlier process of the same run to end
 
 
 def run_attempt(
-    run: RunFolder,
+    run: CoordinatorRun,
     transport: Transport,
     *,
     attempt: str,
@@ -33,23 +33,23 @@ def run_attempt(
     stopped: Callable[[], bool] = lambda: False,
 ) -> Outcome:
     """Go on with the run until it is done or cannot go on; how it ended is written down too."""
-    lock = Lock(run.folder / "lock")
-    if not lock.take(wait=PATIENCE):
+    lock = Lock(run.lock)
+    if not lock.take(wait=LOCK_SECONDS):
         return Outcome(attempt=attempt, ended="failed", message="another process conducts this run")
     try:
         with History(run.history) as history:
             try:
-                outcome = _ended(run, transport, history, attempt=attempt, signer=signer, trust=trust, stopped=stopped)
+                outcome = _go_on(run, transport, history, attempt=attempt, signer=signer, trust=trust, stopped=stopped)
             except SilographError as error:  # the study itself: its pairs may name nodes that are none
                 outcome = Outcome(attempt=attempt, ended="failed", message=str(error))
-        run.end(outcome)
+        run.write_outcome(outcome)
     finally:
         lock.release()
     return outcome
 
 
-def _ended(
-    run: RunFolder,
+def _go_on(
+    run: CoordinatorRun,
     transport: Transport,
     history: History,
     *,
@@ -62,12 +62,12 @@ def _ended(
     pairs = pairs_of(study, run.nodes)
     channel = Channel(
         transport=transport,
-        call=Call(run=run.run_id, study=study.text.decode(), nodes=run.nodes, silos=run.sites),
+        run=RunDescription(run_id=run.run_id, study=study.text.decode(), nodes=run.nodes, silos=run.sites),
         policy=study.policy,
         signer=signer,
         trust=trust,
         history=history,
-        quarantine=Quarantine(run.folder / "quarantine"),
+        quarantine=Quarantine(run.quarantine),
         stopped=stopped,
     )
     sites = Sites(channel, Cohort(pairs=pairs, silos=run.sites))
@@ -75,7 +75,7 @@ def _ended(
     try:
         _learn(run, sites, history)
     except SitesTroubleError as error:
-        troubles = tuple({"site": one.site, "kind": one.kind, "reason": one.reason} for one in error.troubles)
+        troubles = tuple(asdict(trouble) for trouble in error.troubles)
         return Outcome(attempt=attempt, ended="trouble", message=str(error), troubles=troubles)
     except StoppedError as error:
         return Outcome(attempt=attempt, ended="stopped", message=str(error))
@@ -90,17 +90,17 @@ def _ended(
     return Outcome(attempt=attempt, ended="done")
 
 
-def _learn(run: RunFolder, sites: Sites, history: History) -> None:
+def _learn(run: CoordinatorRun, sites: Sites, history: History) -> None:
     started = time.monotonic()
 
-    def keep(stage: str, record: RoundRecord) -> None:
+    def add_round(stage: str, record: RoundRecord) -> None:
         traffic = sites.traffic
         history.add_round(stage, record, seconds=traffic.seconds, bytes_down=traffic.down, bytes_up=traffic.up)
 
     sites.greet()
     study = run.study()
-    learned = learn_on(sites, study.settings, run_id=run.run_id, checkpoint=run.checkpoint, on_round=keep)
-    known = {(one.stage, one.round) for one in history.rounds()}
+    learned = learn_on(sites, study.settings, run_id=run.run_id, checkpoint=run.checkpoint, on_round=add_round)
+    known = {(each.stage, each.round) for each in history.rounds()}
     for record in learned.history:  # one may be missing after a crash between checkpoint and history
         if ("learn", record["round"]) not in known:
             history.add_round("learn", record, seconds=0.0, bytes_down=0, bytes_up=0)

@@ -1,4 +1,4 @@
-"""What happened in a run, in a SQLite file: rounds, sites, events and facts, for people and screens that look on.
+"""The history of a run, in a SQLite file: rounds, sites and events, for people and screens that look on.
 
 One process writes, any number read meanwhile, and the writer may be killed at any moment: a row is there whole or not
 at all (write-ahead log). A power cut may cost the last rows, never the file: results rest on the checkpoint, not on
@@ -21,9 +21,9 @@ from typing import Any, Literal, get_args
 
 from silograph.errors import CheckpointError, OutputError, ParameterError
 
-FORMAT = 1
-PATIENCE = 10.0  # seconds to wait for another process's lock, each of which lasts milliseconds
-MOST_LETTERS = 2000  # of a text that came from a site
+HISTORY_FORMAT = 1
+LOCK_SECONDS = 10.0  # to wait for another process's lock, each of which lasts milliseconds
+LONGEST_TEXT = 2000  # characters of what a site sent
 EventKind = Literal["rejected", "refused", "missing", "lost", "resumed", "left-out", "started", "finished"]
 
 SCHEMA = f"""
@@ -36,8 +36,7 @@ CREATE TABLE IF NOT EXISTS sites(name TEXT PRIMARY KEY, last_seen REAL, state TE
 CREATE TABLE IF NOT EXISTS events(
     id INTEGER PRIMARY KEY AUTOINCREMENT, at REAL NOT NULL, site TEXT, stage TEXT, round INTEGER, kind TEXT NOT NULL,
     reason TEXT, file TEXT);
-CREATE TABLE IF NOT EXISTS facts(key TEXT PRIMARY KEY, value TEXT NOT NULL);
-PRAGMA user_version = {FORMAT};
+PRAGMA user_version = {HISTORY_FORMAT};
 COMMIT;
 """
 ADD_ROUND = """
@@ -53,7 +52,6 @@ ON CONFLICT (name) DO UPDATE SET
     version = coalesce(excluded.version, version), note = excluded.note
 """
 ADD_EVENT = "INSERT INTO events(at, site, stage, round, kind, reason, file) VALUES (?, ?, ?, ?, ?, ?, ?)"
-SET_FACT = "INSERT INTO facts VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 ROUNDS = "SELECT stage, round, finished_at, seconds, silos, bytes_down, bytes_up, record FROM rounds ORDER BY rowid"
 
 
@@ -65,7 +63,7 @@ class Round:
     round: int
     finished_at: float  # seconds since 1970, as all times here
     seconds: float | None
-    gap: float | None  # None: the method tells none in this round
+    gap: float | None  # None: the method gives none in this round
     objective: float | None
     silos: int | None
     bytes_down: int
@@ -107,7 +105,7 @@ class History:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lock = threading.Lock()
-        self._writer: sqlite3.Connection | None = _opened(path)
+        self._writer: sqlite3.Connection | None = _open_writer(path)
 
     @classmethod
     def open_read(cls, path: Path) -> History:
@@ -120,11 +118,11 @@ class History:
         self, stage: str, record: Mapping[str, object], *, seconds: float, bytes_down: int, bytes_up: int
     ) -> None:
         """Write down a round, or write it down again: after a crash the last one is done twice."""
-        shown = [_finite(seconds), _finite(record.get("gap")), _finite(record.get("objective"))]
+        numbers = [_finite(seconds), _finite(record.get("gap")), _finite(record.get("objective"))]
         silos = None if record.get("silos") is None else int(record["silos"])  # type: ignore[call-overload]
         number = int(record["round"])  # type: ignore[call-overload]
         rest = [silos, int(bytes_down), int(bytes_up), _json(dict(record))]
-        self._write(ADD_ROUND, _text(stage), number, time.time(), *shown, *rest)
+        self._write(ADD_ROUND, _text(stage), number, time.time(), *numbers, *rest)
 
     def see_site(
         self, name: str, *, state: str, version: str | None = None, note: str | None = None, seen: bool = True
@@ -156,17 +154,13 @@ class History:
         """Forget all rounds: the run begins anew with fewer sites."""
         self._write("DELETE FROM rounds")
 
-    def set_fact(self, key: str, value: Any) -> None:
-        """Write down a fact of the whole run, any value that JSON can hold; it replaces an earlier one."""
-        self._write(SET_FACT, key, _json(value))
-
     def rounds(self) -> list[Round]:
         """All rounds, in the order in which they were first written."""
-        return [_round(*row) for row in self._read(ROUNDS)]
+        return [_round_of(*row) for row in self._read(ROUNDS)]
 
     def last_round(self) -> Round | None:
         """The round that was reached last."""
-        return next((_round(*row) for row in self._read(f"{ROUNDS} DESC LIMIT 1")), None)
+        return next((_round_of(*row) for row in self._read(f"{ROUNDS} DESC LIMIT 1")), None)
 
     def sites(self) -> list[Site]:
         """All sites, by name."""
@@ -179,10 +173,6 @@ class History:
         names = ("id", "at", "site", "stage", "round", "kind", "reason", "file")
         rows = self._read(f"SELECT {', '.join(names)} FROM events WHERE id > ? ORDER BY id", after)
         return [Event(**dict(zip(names, row, strict=True))) for row in rows]
-
-    def facts(self) -> dict[str, Any]:
-        """All facts."""
-        return {key: json.loads(value) for key, value in self._read("SELECT key, value FROM facts ORDER BY key")}
 
     def close(self) -> None:
         """Let go of the file. Closing twice is fine."""
@@ -213,24 +203,24 @@ class History:
             except sqlite3.Error as error:
                 raise OutputError(f"{self._path}: the history cannot be written ({error}). Free the disk.") from error
 
-    def _read(self, question: str, *values: object) -> list[Any]:
-        """Each question opens the file anew: it may appear or be replaced, and no lock outlives the answer."""
+    def _read(self, query: str, *values: object) -> list[Any]:
+        """Each query opens the file anew: it may appear or be replaced, and no lock outlives the answer."""
         address = f"{self._path.resolve().as_uri()}?mode=ro"
         try:
-            with closing(sqlite3.connect(address, uri=True, timeout=PATIENCE)) as reader:
+            with closing(sqlite3.connect(address, uri=True, timeout=LOCK_SECONDS)) as reader:
                 if not _is_ours(reader, self._path):
                     return []
-                return reader.execute(question, values).fetchall()
+                return reader.execute(query, values).fetchall()
         except sqlite3.Error as error:
             if not self._path.exists():
                 return []
             raise CheckpointError(f"{self._path}: the history cannot be read ({error}). Check the file.") from error
 
 
-def _opened(path: Path) -> sqlite3.Connection:
+def _open_writer(path: Path) -> sqlite3.Connection:
     """A connection to write by, every statement at once its own transaction."""
     try:
-        writer = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
+        writer = sqlite3.connect(path, timeout=LOCK_SECONDS, isolation_level=None, check_same_thread=False)
     except sqlite3.Error as error:
         raise OutputError(f"{path}: the history cannot be written ({error}). Choose another place.") from error
     try:
@@ -250,12 +240,12 @@ def _opened(path: Path) -> sqlite3.Connection:
 def _is_ours(connection: sqlite3.Connection, path: Path) -> bool:
     """Whether it has our tables; not yet, if its writer has only just begun."""
     version = connection.execute("PRAGMA user_version").fetchone()[0]
-    if version not in (0, FORMAT):
+    if version not in (0, HISTORY_FORMAT):
         raise CheckpointError(f"{path}: a history of another version of silograph. Read it by that version.")
     return bool(version)
 
 
-def _round(stage: str, number: int, at: float, seconds: float, silos: int, down: int, up: int, text: str) -> Round:
+def _round_of(stage: str, number: int, at: float, seconds: float, silos: int, down: int, up: int, text: str) -> Round:
     record = json.loads(text)
     return Round(
         stage=stage,
@@ -282,4 +272,4 @@ def _json(value: object) -> str:
 
 def _text(value: str | None) -> str | None:
     """A text that SQLite can hold: a site's may be endless, and hold half characters."""
-    return None if value is None else value[:MOST_LETTERS].encode("utf-8", "replace").decode("utf-8")
+    return None if value is None else value[:LONGEST_TEXT].encode("utf-8", "replace").decode("utf-8")

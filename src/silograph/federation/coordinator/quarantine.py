@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from silograph._util.files import make_folder
+from silograph._util.files import make_folder, write_bytes
 
-LARGEST = 1_000_000  # bytes of one message that are kept; enough to see what it was
-MOST = 200  # messages that are kept; later ones are counted in the history alone
+LARGEST_KEPT = 1_000_000  # bytes of one message that are kept; enough to see what it was
+MOST_KEPT = 200  # messages that are kept; later ones are counted in the history alone
 
 
 class Quarantine:
@@ -20,8 +20,8 @@ class Quarantine:
         """Keep the message's first bytes; its file's name, or nothing if there are too many already."""
         make_folder(self._folder)
         number = sum(1 for _ in self._folder.glob("*.message")) + 1
-        if number > MOST:
+        if number > MOST_KEPT:
             return None
         path = self._folder / f"{number:04d}-{site}.message"
-        path.write_bytes(data[:LARGEST])
+        write_bytes(path, data[:LARGEST_KEPT])
         return path.name

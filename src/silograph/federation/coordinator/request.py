@@ -1,7 +1,7 @@
-"""One question to one site, asked until there is an answer that can be believed, or the policy says enough.
+"""One request to one site, sent until there is an answer that can be believed, or the policy says enough.
 
-A reply counts only if it is signed by the site that was asked, replies to just this question, and holds just what the
-step calls for. Anything else is kept aside with the reason, and the question is asked again, a few times.
+A reply counts only if the site that was asked has signed it, if it replies to just this request, and if it holds just
+what the step calls for. Anything else is kept aside with the reason, and the request is sent again, a few times.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from silograph.federation.study_file import Policy
 T = TypeVar("T")
 
 LONGEST_REASON = 300  # characters; what a site sends may be quoted in it
-FIRST_WAIT, LONGEST_WAIT = 4.0, 120.0  # seconds for one try: a process killed with a question in hand is then missed
+FIRST_WAIT, LONGEST_WAIT = 4.0, 120.0  # seconds for one try: a process killed with a request in hand is then missed
 HELLO_WAIT, HELLO_GROWTH = 0.5, 1.3  # seconds for the first try at a process that comes up, and the next ones' factor:
 # what is sent too early is lost, and what is sent often does not make a site that reads its data any faster
 GONE_AFTER = 3.0  # seconds of being out of reach after which a site's process is not waited for any more,
 COMING_UP = 60.0  # and how long it may take to come up
-PAUSE = 0.3  # seconds between two tries at a site out of reach
-APPROVAL_PAUSE, LONGEST_PAUSE = 1.0, 15.0  # seconds between two questions whether the study is approved by now
+REACH_PAUSE = 0.3  # seconds between two tries at a site out of reach
+APPROVAL_PAUSE, LONGEST_APPROVAL_PAUSE = 1.0, 15.0  # seconds between two tries at a site that has not approved
 ENDED, OUT_OF_REACH = "its process has ended", "it is out of reach"  # why a site is lost
-MOST_REJECTED = 3  # bad answers to one question before the site counts as unable to answer
-
+MOST_REJECTED = 3  # bad answers to one request before the site counts as unable to answer
+LONGEST_VERSION = 40  # characters
 
 TroubleKind = Literal["lost", "missing", "refused", "rejected"]
 
@@ -48,7 +48,7 @@ class Silence(Enum):
 
 
 class Transport(Protocol):
-    """All that the engine asks of what carries bytes."""
+    """All that the coordinator needs of what carries bytes."""
 
     def ask(self, site: str, data: bytes, timeout: float) -> bytes | Silence:
         """Bring bytes to a site, and its bytes back."""
@@ -68,11 +68,11 @@ class SitesTroubleError(SilographError):
 
     def __init__(self, troubles: Sequence[Trouble]) -> None:
         self.troubles = tuple(troubles)
-        super().__init__("; ".join(f"{one.site}: {one.reason}" for one in troubles))
+        super().__init__("; ".join(f"{trouble.site}: {trouble.reason}" for trouble in troubles))
 
 
 class StoppedError(SilographError):
-    """The run was told to stop."""
+    """The run must stop, by order."""
 
 
 class Traffic:
@@ -90,10 +90,10 @@ class Traffic:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
-    """What every site is told before the first round."""
+class RunDescription:
+    """What every site learns of a run before the first round."""
 
-    run: str
+    run_id: str
     study: str  # the study file's text
     nodes: tuple[str, ...]
     silos: tuple[str, ...]
@@ -101,10 +101,10 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Channel:
-    """What it takes to ask: how bytes travel, in whose name, whom to believe, how long to wait, where to note it."""
+    """What a request needs: how bytes travel, in whose name, whom to believe, how long to wait, where to note it."""
 
     transport: Transport
-    call: Call
+    run: RunDescription
     policy: Policy
     signer: Signer
     trust: Trust
@@ -113,12 +113,12 @@ class Channel:
     stopped: Callable[[], bool] = lambda: False
 
     def message(self, kind: str, body: bytes, **head: Any) -> SignedMessage:
-        """A question about the run, for any of its sites."""
-        return SignedMessage({"kind": kind, "run": self.call.run, **head}, body, self.signer)
+        """A request about the run, for any of its sites."""
+        return SignedMessage({"kind": kind, "run": self.run.run_id, **head}, body, self.signer)
 
     def hello(self) -> SignedMessage:
-        """The first question: what is going to be asked."""
-        about = {"study": self.call.study, "nodes": self.call.nodes, "silos": self.call.silos}
+        """The first request: it announces the run."""
+        about = {"study": self.run.study, "nodes": self.run.nodes, "silos": self.run.silos}
         return self.message("hello", json.dumps(about).encode())
 
     def note(self, trouble: Trouble, stage: str | None = None) -> None:
@@ -128,7 +128,7 @@ class Channel:
 
 
 class TroubleFound(Exception):  # noqa: N818 - carries a trouble out of a thread
-    """A question that ends without an answer."""
+    """A request that ends without an answer."""
 
     def __init__(self, site: str, kind: TroubleKind, reason: str) -> None:
         super().__init__(reason)
@@ -136,25 +136,25 @@ class TroubleFound(Exception):  # noqa: N818 - carries a trouble out of a thread
 
 
 class NotNeeded(Exception):  # noqa: N818 - no error
-    """An answer that is not waited for any more: the round cannot be completed, or the run was told to stop."""
+    """Nobody waits for the answer any more: the round cannot be completed, or the run must stop."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class SiteRequest(Generic[T]):
-    """One question to one site, asked again until it is answered or the policy ends it."""
+    """One request to one site, sent again until it is answered or the policy ends it."""
 
     channel: Channel
     site: str
     message: SignedMessage
-    checked: Callable[[str, VerifiedMessage], T]  # the answer proper; raises ProtocolError for one not to be believed
+    parse: Callable[[str, VerifiedMessage], T]  # the answer proper; raises ProtocolError for one not to be believed
     traffic: Traffic
     over: threading.Event  # set once the others' answers are of no use
     allowed: Sequence[str] = ()  # refusals that are answers too
     since: float = field(default_factory=time.monotonic)
     heard: float = field(default_factory=time.monotonic)  # when the site was last in reach
     rejected: int = 0
-    told: bool = False
-    pause: float = APPROVAL_PAUSE
+    waiting_noted: bool = False
+    approval_pause: float = field(default_factory=lambda: APPROVAL_PAUSE)
     late: float = 0.0  # when it was last in reach, but silent
     greeted: bool = False
     passing: frozenset[str] = PASSING
@@ -170,37 +170,36 @@ class SiteRequest(Generic[T]):
             self.traffic.count(down=len(data))
             reply = self.channel.transport.ask(self.site, data, wait)
             if isinstance(reply, Silence):
-                self._silent(reply)
-                if reply is Silence.LATE:  # to be out of reach is told at once, and often: no reason to wait for longer
+                self._bear_silence(reply)
+                if reply is Silence.LATE:  # to be out of reach shows at once, and often: no reason to wait for longer
                     wait = min(growth * wait, LONGEST_WAIT)
                 continue
             self.heard = time.monotonic()
             self.traffic.count(up=len(reply))
             try:
-                found = self._believed(reply, digest)
-                if not self._refusal(found):
-                    answer = self.checked(self.site, found)
-                    self.channel.history.see_site(
-                        self.site, state="answered", version=str(found.head.get("version"))[:40]
-                    )
+                found = self._verify(reply, digest)
+                if not self._retry_after(found):
+                    answer = self.parse(self.site, found)
+                    version = str(found.head.get("version"))[:LONGEST_VERSION]
+                    self.channel.history.see_site(self.site, state="answered", version=version)
                     return answer
             except ProtocolError as error:
                 self._reject(reply, error)
 
-    def _silent(self, silence: Silence) -> None:
+    def _bear_silence(self, silence: Silence) -> None:
         now, heard = time.monotonic(), self.heard
         if silence is Silence.LATE:
             self.late = now
         else:
-            patience = COMING_UP if self.greeting and silence is not Silence.GONE else GONE_AFTER
+            limit = COMING_UP if self.greeting and silence is not Silence.GONE else GONE_AFTER
             if silence is Silence.UNREACHABLE:
-                heard = max(heard, self.late)  # to be late is not to be out of reach
-            if now - heard > patience:
+                heard = max(heard, self.late)  # a late site is not out of reach
+            if now - heard > limit:
                 raise TroubleFound(self.site, "lost", ENDED if silence is Silence.GONE else OUT_OF_REACH)
-            time.sleep(PAUSE)
-        self._check_patience()
+            time.sleep(REACH_PAUSE)
+        self._check_timeout()
 
-    def _check_patience(self, what: str = "has not answered") -> None:
+    def _check_timeout(self, what: str = "has not answered") -> None:
         """After the study's timeout the policy applies; one that waits says so once, and waits on."""
         policy = self.channel.policy
         limit = max(policy.timeout, COMING_UP) if self.greeting else policy.timeout  # coming up is not missing
@@ -209,25 +208,25 @@ class SiteRequest(Generic[T]):
         reason = f"{what} for {limit:g} s"
         if policy.on_missing != "wait":
             raise TroubleFound(self.site, "missing", reason)
-        if not self.told:
-            self.told = True
+        if not self.waiting_noted:
+            self.waiting_noted = True
             self.channel.note(Trouble(self.site, "missing", reason + "; waiting for it, as the study says"))
 
-    def _believed(self, data: bytes, digest: str) -> VerifiedMessage:
-        """The reply, once it is this site's, to this question."""
+    def _verify(self, data: bytes, digest: str) -> VerifiedMessage:
+        """The reply, once it is this site's, to this request."""
         reply = open_message(data, self.channel.trust)
         if reply.sender != self.site:
             raise ProtocolError(f"message: was signed by {reply.sender!r}, but {self.site!r} was asked.")
         if reply.head.get("re") != digest:
-            raise ProtocolError("message: replies to another question: an old one, or one of another run.")
-        if reply.head.get("run") != self.channel.call.run:
+            raise ProtocolError("message: replies to another request: an old one, or one of another run.")
+        if reply.head.get("run") != self.channel.run.run_id:
             raise ProtocolError("message: belongs to another run.")
         if reply.head.get("kind") not in ("answer", "refusal"):
             raise ProtocolError("message: is neither an answer nor a refusal.")
         return reply
 
-    def _refusal(self, reply: VerifiedMessage) -> bool:
-        """Whether to ask again; raises when that would not help."""
+    def _retry_after(self, reply: VerifiedMessage) -> bool:
+        """Whether to send the request again after a refusal; raises when that would not help."""
         if reply.head["kind"] == "answer":
             return False
         code = reply.head.get("code")
@@ -238,14 +237,14 @@ class SiteRequest(Generic[T]):
         self.channel.history.see_site(self.site, state=code, note=REASONS[code])
         if code not in self.passing:
             raise TroubleFound(self.site, "refused", REASONS[code])
-        self._check_patience("has not approved the study" if code == "unapproved" else "has not answered")
+        self._check_timeout("has not approved the study" if code == "unapproved" else "has not answered")
         if code == "busy" or self.greeted:  # a site that says so at once, and again, is not to keep us busy
-            self.over.wait(PAUSE)
+            self.over.wait(REACH_PAUSE)
         if code == "unknown-run":  # its process is a new one
             self._greet()
         elif code == "unapproved":
-            self.over.wait(self.pause)
-            self.pause = min(1.3 * self.pause, LONGEST_PAUSE)
+            self.over.wait(self.approval_pause)
+            self.approval_pause = min(1.3 * self.approval_pause, LONGEST_APPROVAL_PAUSE)
         return True
 
     def _greet(self) -> None:
@@ -254,7 +253,7 @@ class SiteRequest(Generic[T]):
             channel=self.channel,
             site=self.site,
             message=self.channel.hello(),
-            checked=lambda site, reply: None,
+            parse=lambda site, reply: None,
             traffic=self.traffic,
             over=self.over,
             passing=PASSING - {"unknown-run"},  # to whoever greets it, a site cannot say that it does not know the run

@@ -9,7 +9,7 @@ from typing import Any
 from silograph._util.files import writing_folder
 from silograph.engine.study import StudyResult
 from silograph.federation.coordinator.history import History
-from silograph.federation.coordinator.run_folder import RESULTS, RunFolder
+from silograph.federation.coordinator.run import CoordinatorRun
 from silograph.federation.study_file import StudyFile
 from silograph.graph.pairs import Pairs
 from silograph.runs.record import FederationRecord, finite
@@ -18,23 +18,23 @@ from silograph.runs.writer import write_results as write_run
 
 
 def write_results(
-    run: RunFolder, study: StudyFile, learned: StudyResult, pairs: Pairs, history: History, *, seconds: float
+    run: CoordinatorRun, study: StudyFile, learned: StudyResult, pairs: Pairs, history: History, *, seconds: float
 ) -> None:
     """Write graphs, history and record, whole or not at all."""
     context = RunContext(
         nodes=run.nodes,
         sources={site: _source(learned.reported.get(site, {})) for site in run.sites},
         options={"standardize": study.standardize},
-        folder=run.folder / RESULTS,
+        folder=run.results,
         resumed=any(event.kind == "resumed" for event in history.events()),
         seconds=seconds,
         federation=_federation(run, study, history),
     )
-    with writing_folder(run.folder / RESULTS, replace=True) as inside:
+    with writing_folder(run.results, replace=True) as inside:
         write_run(inside, study_run(learned, study.settings, pairs, context))
 
 
-def _federation(run: RunFolder, study: StudyFile, history: History) -> FederationRecord:
+def _federation(run: CoordinatorRun, study: StudyFile, history: History) -> FederationRecord:
     rounds, events = history.rounds(), history.events()
     return FederationRecord(
         run=run.name,

@@ -1,7 +1,7 @@
-"""The engine of a federation of real sites: ask each, check each answer, add up.
+"""The engine of a federation of real sites: send each a request, check each answer, add up.
 
 How bytes travel is the transport's affair (NVFlare, or a function call in tests). What is in them, who sent them, which
-answer belongs to which question and what to do about a site that does not answer is decided here and in question.py,
+answer belongs to which request, and what to do about a site that does not answer, is decided here and in request.py,
 the same for all.
 """
 
@@ -11,8 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from types import MappingProxyType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from silograph._util.types import Vector
 from silograph.errors import ProtocolError
@@ -27,21 +26,11 @@ from silograph.federation.coordinator.request import (
     TroubleFound,
 )
 from silograph.federation.envelope import SignedMessage, VerifiedMessage
-from silograph.protocol.messages import (
-    PAIRS_NONNEGATIVE,
-    Field,
-    Header,
-    Task,
-    Total,
-    Update,
-    add_up,
-    check_update,
-    decode_update,
-    encode_task,
-    parts_of,
-)
+from silograph.protocol.checks import check_update
+from silograph.protocol.codec import decode_update, encode_task
+from silograph.protocol.messages import PAIRS_NONNEGATIVE, Field, Header, Task, Total, Update, parts_of
 from silograph.protocol.method import Cohort, Method
-from silograph.protocol.silo import Memory
+from silograph.protocol.sums import add_up
 
 T = TypeVar("T")
 
@@ -57,7 +46,7 @@ class Sites:
         self._pool = ThreadPoolExecutor(cohort.n_silos)
 
     def greet(self) -> None:
-        """Tell every site what is going to be asked, and wait until each is ready."""
+        """Announce the run to every site, and wait until each is ready."""
         self._ask_all(self._channel.hello(), lambda site, reply: None, greeting=True)
 
     def exchange(self, method: Method, task: Task) -> Total:
@@ -72,33 +61,37 @@ class Sites:
             round=header.round,
             scalars=dict(self._scalars or {}),
         )
-        return add_up(self._ask_all(message, lambda site, reply: self._update(site, reply, header, fields, task.parts)))
+
+        def parse(site: str, reply: VerifiedMessage) -> Update:
+            return self._parse_update(site, reply, task, fields)
+
+        return add_up(self._ask_all(message, parse))
 
     def prepare(self, scalars: Mapping[str, float]) -> None:
-        """From now on, questions carry what set-up found."""
+        """From now on, requests carry what set-up found."""
         self._scalars = dict(scalars)
 
     def finish(self, consensus: Vector) -> Mapping[str, Vector]:
-        """Tell the sites the consensus; receive the graphs of those that give theirs away."""
-        header = Header(run=self._channel.call.run, method="finish", step="finish", round=1)
-        message = self._channel.message("finish", encode_task(Task(header=header, parts={"consensus": consensus})))
+        """Send the sites the consensus; receive the graphs of those that give theirs away."""
+        header = Header(run=self._channel.run.run_id, method="finish", step="finish", round=1)
+        task = Task(header=header, parts={"consensus": consensus})
+        message = self._channel.message("finish", encode_task(task))
 
-        def graph(site: str, reply: VerifiedMessage) -> Vector | None:
+        def parse_graph(site: str, reply: VerifiedMessage) -> Vector | None:
             if reply.head.get("code") == "kept":
                 return None
-            w = parts_of(self._update(site, reply, header, {"graph": PAIRS_NONNEGATIVE}))["graph"]
+            w = parts_of(self._parse_update(site, reply, task, {"graph": PAIRS_NONNEGATIVE}))["graph"]
             assert not isinstance(w, float)
             return w
 
-        graphs = self._ask_all(message, graph, allowed=("kept",))
+        graphs = self._ask_all(message, parse_graph, allowed=("kept",))
         return {site: w for site, w in zip(self.cohort.silos, graphs, strict=True) if w is not None}
 
-    @property
-    def memory(self) -> Memory:
+    def silo_states(self) -> dict[str, Any]:
         """Nothing: what silos keep, they keep themselves."""
         return {}
 
-    def restore(self, memory: Memory) -> None:
+    def restore(self, method: Method, states: dict[str, Any]) -> None:
         """Nothing to do: sites know where they are."""
 
     def close(self) -> None:
@@ -112,7 +105,7 @@ class Sites:
     def _ask_all(
         self,
         message: SignedMessage,
-        checked: Callable[[str, VerifiedMessage], T],
+        parse: Callable[[str, VerifiedMessage], T],
         *,
         allowed: Sequence[str] = (),
         greeting: bool = False,
@@ -121,27 +114,27 @@ class Sites:
         started = time.monotonic()
         self.traffic, over = Traffic(), threading.Event()
 
-        def one(site: str) -> T | Trouble | NotNeeded:
-            question = SiteRequest(
+        def ask(site: str) -> T | Trouble | NotNeeded:
+            request = SiteRequest(
                 channel=self._channel,
                 site=site,
                 message=message,
-                checked=checked,
+                parse=parse,
                 traffic=self.traffic,
                 over=over,
                 allowed=allowed,
                 greeting=greeting,
             )
             try:
-                return question.answer()
+                return request.answer()
             except TroubleFound as found:
                 if found.trouble.kind != "missing":
-                    over.set()  # the others are not waited for: the round cannot be completed
+                    over.set()  # nobody waits for the others: the round cannot be completed
                 return found.trouble
             except NotNeeded as cut_short:
                 return cut_short
 
-        answers = list(self._pool.map(one, self.cohort.silos))
+        answers = list(self._pool.map(ask, self.cohort.silos))
         self.traffic.seconds = time.monotonic() - started
         troubles = [answer for answer in answers if isinstance(answer, Trouble)]
         for trouble in troubles:
@@ -152,16 +145,9 @@ class Sites:
             raise StoppedError("The run was told to stop.")
         return [answer for answer in answers if not isinstance(answer, Trouble | NotNeeded)]
 
-    def _update(
-        self,
-        site: str,
-        reply: VerifiedMessage,
-        header: Header,
-        fields: Mapping[str, Field],
-        asked: Mapping[str, Vector | float] = MappingProxyType({}),
-    ) -> Update:
+    def _parse_update(self, site: str, reply: VerifiedMessage, task: Task, fields: Mapping[str, Field]) -> Update:
         update = decode_update(reply.body, n_pairs=self.cohort.pairs.size)
         if update.silo != site:
             raise ProtocolError(f"message: speaks for {update.silo[:40]!r}, but {site!r} was asked.")
-        check_update(update, header, fields, n_pairs=self.cohort.pairs.size, asked=asked)
+        check_update(update, task, fields, n_pairs=self.cohort.pairs.size)
         return update

@@ -16,26 +16,26 @@ from silograph._util.locks import Lock
 from silograph.errors import CheckpointError, SilographError, SilosError
 from silograph.federation.coordinator.history import History
 from silograph.federation.coordinator.request import OUT_OF_REACH
-from silograph.federation.coordinator.run_folder import Outcome, RunFolder
+from silograph.federation.coordinator.run import CoordinatorRun, Outcome
 from silograph.federation.study_file import Policy
 
 JobState = Literal["waiting", "running", "ended"]
 T = TypeVar("T")
 
-POLL = 0.25  # seconds
-IDLE = 60.0  # seconds that the process of a job may take to come up, once the engine calls the job running
-ENDING = 15.0  # seconds for the engine to end a job that is given up
-TELL = 10.0  # seconds before a person is told what is waited for
-LONGEST_PAUSE = 30.0  # seconds between two attempts that bring nothing
-MOST_REFUSALS = 8  # in a row, of the engine to start a job
-FRESH = 20.0  # seconds since a site was last heard of, up to which it counts as connected
+POLL_SECONDS = 0.25
+STARTUP_SECONDS = 60.0  # that the process of a job may take to come up, once the engine calls the job running
+ABORT_SECONDS = 15.0  # for the engine to end a job that is given up
+NOTICE_SECONDS = 10.0  # before a person hears what is waited for
+LONGEST_RETRY_PAUSE = 30.0  # seconds between two attempts that bring nothing
+MOST_START_REFUSALS = 8  # in a row, of the engine to start a job
+FRESH_SECONDS = 20.0  # since a site was last heard of, up to which it counts as connected
 
 
 class ServerAwayError(SilographError):
     """The server does not answer."""
 
 
-class LeftError(SilosError):
+class MissingSitesError(SilosError):
     """Sites are missing, and the study's policy says to stop."""
 
 
@@ -64,7 +64,9 @@ Tell = Callable[[str], None]
 class Supervisor:
     """One run, from where it is to its end."""
 
-    def __init__(self, run: RunFolder, host: Host, *, tell: Tell, on_poll: Callable[[RunFolder], None]) -> None:
+    def __init__(
+        self, run: CoordinatorRun, host: Host, *, tell: Tell, on_poll: Callable[[CoordinatorRun], None]
+    ) -> None:
         self.run = run
         self._host, self._tell, self._on_poll = host, tell, on_poll
         self._policy: Policy = run.study().policy
@@ -75,12 +77,12 @@ class Supervisor:
         self._refusals = 0
         self._job: str | None = None
         self._silent: float | None = None  # since when the server has not answered,
-        self._told = False  # and whether that was said
+        self._silence_told = False  # and whether that was said
 
-    def finish(self) -> RunFolder:
-        """The run, done; raises when it cannot be."""
+    def finish(self) -> CoordinatorRun:
+        """Bring the run to its end; raises when that cannot be."""
         try:
-            while not _done(self.run.outcome()):
+            while not _is_done(self.run.outcome()):
                 self._attempt()
         except BaseException:
             if self._job is not None:
@@ -89,49 +91,49 @@ class Supervisor:
         return self.run
 
     def _attempt(self) -> None:
-        rounds = self._rounds()
-        self._job = self._at_work() or self._submitted()
+        rounds = self._n_rounds()
+        self._job = self._running_job() or self._submit()
         if self._job is None:
             return
         self._watch(self._job)
         job, self._job = self._job, None
         outcome = self.run.outcome()
-        self._count(progress=self._rounds() > rounds)
-        if outcome is not None and (outcome.attempt == job or _done(outcome)):
-            self._judge(outcome)
+        self._set_pause(progress=self._n_rounds() > rounds)
+        if outcome is not None and (outcome.attempt == job or _is_done(outcome)):
+            self._act_on(outcome)
         else:
-            self._unexpected(self._patiently(lambda: self._host.reason(job)))
+            self._report_silent_end(self._ask_until_answered(lambda: self._host.reason(job)))
 
-    def _at_work(self) -> str | None:
+    def _running_job(self) -> str | None:
         """The job that has the run in hand already, begun by a supervisor that was killed."""
-        while self._conducted():
-            begun = self._begun()
-            if begun:
-                return begun[-1]
+        while self._is_conducted():
+            jobs = self._started_jobs()
+            if jobs:
+                return jobs[-1]
             self._pause()
         return None
 
-    def _submitted(self) -> str | None:
+    def _submit(self) -> str | None:
         """A new job; none when the run was changed meanwhile."""
-        if not self._sites_are_there():
+        if not self._check_sites():
             return None
         self._pause(self._pause_next)
-        return self._patiently(lambda: self._host.submit([self.run.name], self.run.sites))
+        return self._ask_until_answered(lambda: self._host.submit([self.run.name], self.run.sites))
 
-    def _unexpected(self, reason: str) -> None:
+    def _report_silent_end(self, reason: str) -> None:
         """A job that ended without a word: something was killed, or the engine did not let it start."""
         self._refusals = self._refusals + 1 if reason else 0
-        if self._refusals >= MOST_REFUSALS:
+        if self._refusals >= MOST_START_REFUSALS:
             raise CheckpointError(f"The engine does not start the run: {reason}. See the logs, then go on.")
-        told = f"could not be started ({reason})" if reason else "ended unexpectedly"
-        self._tell(f"The run's process {told}; the run goes on from its last round.")
+        end = f"could not be started ({reason})" if reason else "ended unexpectedly"
+        self._tell(f"The run's process {end}; the run goes on from its last round.")
 
-    def _count(self, *, progress: bool) -> None:
+    def _set_pause(self, *, progress: bool) -> None:
         """An attempt that brought nothing is not repeated at once."""
         if progress:
             self._pause_next, self._lost = 0.0, {}
         else:
-            self._pause_next = min(max(1.0, 2 * self._pause_next), LONGEST_PAUSE)
+            self._pause_next = min(max(1.0, 2 * self._pause_next), LONGEST_RETRY_PAUSE)
 
     # --- a job ----------------------------------------------------------------------------------------------------
 
@@ -140,43 +142,43 @@ class Supervisor:
         waiting = time.monotonic()
         while True:
             # In this order: a process takes the lock, begins, says how it ended, and lets go
-            begun, held, outcome = job in self._begun(), self._conducted(), self.run.outcome()
-            if _done(outcome) or (outcome is not None and outcome.attempt == job) or (begun and not held):
+            started, held, outcome = job in self._started_jobs(), self._is_conducted(), self.run.outcome()
+            if _is_done(outcome) or (outcome is not None and outcome.attempt == job) or (started and not held):
                 return self._end(job, outcome)
             state = self._ask(lambda: self._host.state(job))
             if state in ("waiting", None) or held:
                 waiting = time.monotonic()
-            elif state == "ended" or time.monotonic() - waiting > IDLE:
+            elif state == "ended" or time.monotonic() - waiting > STARTUP_SECONDS:
                 return self._end(job, outcome)
-            if state == "waiting" and not self._sites_are_there(wait=False):
+            if state == "waiting" and not self._check_sites(wait=False):
                 return self._end(job, outcome)
             self._pause()
 
     def _end(self, job: str, outcome: Outcome | None) -> None:
         """See to it that the engine ends a job, too; one that has not begun must not begin any more."""
-        if _done(outcome):  # ends by itself
+        if _is_done(outcome):  # ends by itself
             return
-        deadline = time.monotonic() + ENDING
-        while self._patiently(lambda: self._host.state(job)) != "ended" and time.monotonic() < deadline:
+        deadline = time.monotonic() + ABORT_SECONDS
+        while self._ask_until_answered(lambda: self._host.state(job)) != "ended" and time.monotonic() < deadline:
             self._host.abort(job)
-            if job in self._begun():
+            if job in self._started_jobs():
                 return
             self._pause()
 
-    def _begun(self) -> list[str]:
+    def _started_jobs(self) -> list[str]:
         """The jobs that had this run in hand, from the first to the last."""
         with History.open_read(self.run.history) as history:
             return [event.reason or "" for event in history.events() if event.kind in ("started", "resumed")]
 
-    def _conducted(self) -> bool:
+    def _is_conducted(self) -> bool:
         """Whether a process has the run in hand."""
-        lock = Lock(self.run.folder / "lock")
+        lock = Lock(self.run.lock)
         if lock.take():
             lock.release()
             return False
         return True
 
-    def _patiently(self, act: Callable[[], T]) -> T:
+    def _ask_until_answered(self, act: Callable[[], T]) -> T:
         """Act once the server answers; a server that is down is waited for."""
         while (answer := self._ask(act)) is None:
             self._pause()
@@ -189,29 +191,29 @@ class Supervisor:
             answer = act()
         except ServerAwayError:
             self._silent = self._silent or now
-            if now - self._silent > TELL and not self._told:
-                self._told = True
+            if now - self._silent > NOTICE_SECONDS and not self._silence_told:
+                self._silence_told = True
                 self._tell("The server does not answer; waiting for it. Start it: silograph federation start")
             return None
-        self._silent, self._told = None, False
+        self._silent, self._silence_told = None, False
         return answer
 
-    def _pause(self, seconds: float = POLL) -> None:
+    def _pause(self, seconds: float = POLL_SECONDS) -> None:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             self._on_poll(self.run)
-            time.sleep(POLL)
+            time.sleep(POLL_SECONDS)
 
-    def _rounds(self) -> int:
+    def _n_rounds(self) -> int:
         with History.open_read(self.run.history) as history:
             return len(history.rounds())
 
     # --- the policy -----------------------------------------------------------------------------------------------
 
-    def _sites_are_there(self, *, wait: bool = True) -> bool:
+    def _check_sites(self, *, wait: bool = True) -> bool:
         """Whether all sites of the run are connected; waits for those that are not, as long as the policy says."""
         while True:
-            missing = self._missing()
+            missing = self._missing_sites()
             if missing == []:
                 return True
             now = time.monotonic()
@@ -223,7 +225,7 @@ class Supervisor:
                 return True
             self._pause()
 
-    def _missing(self) -> list[str] | None:
+    def _missing_sites(self) -> list[str] | None:
         """The sites that are not connected; nobody knows while the server does not answer."""
         there = self._ask(self._host.connected)
         if there is None:
@@ -239,9 +241,9 @@ class Supervisor:
 
     def _is_connected(self, site: str, heard: float) -> bool:
         """Heard of lately, and since it was out of reach: the server takes a while to miss a site."""
-        return heard > max(time.time() - FRESH, self._unheard.get(site, 0.0))
+        return heard > max(time.time() - FRESH_SECONDS, self._unheard.get(site, 0.0))
 
-    def _judge(self, outcome: Outcome) -> None:
+    def _act_on(self, outcome: Outcome) -> None:
         """What to do after an attempt that ended."""
         if outcome.ended in ("done", "stopped"):
             return
@@ -251,39 +253,41 @@ class Supervisor:
             self._tell(f"{trouble['site']}: {trouble['reason']}.")
             if trouble["reason"] == OUT_OF_REACH:
                 self._unheard[trouble["site"]] = time.time()
-        final = {one["site"]: one["reason"] for one in outcome.troubles if one["kind"] != "lost" or self._gone(one)}
+        final = {
+            one["site"]: one["reason"] for one in outcome.troubles if one["kind"] != "lost" or self._lost_too_long(one)
+        }
         if not final:
             return
-        helpless = self._policy.on_missing == "wait"  # waiting does not cure a refusal
-        if helpless or self._policy.on_missing == "stop":
-            raise LeftError(_told(final) + " The run is kept: when that is cured, go on with --resume.")
+        if self._policy.on_missing in ("wait", "stop"):  # waiting does not cure a refusal
+            raise MissingSitesError(_list_reasons(final) + " The run is kept: when that is cured, go on with --resume.")
         self._leave_out(final)
 
-    def _gone(self, trouble: Mapping[str, str]) -> bool:
+    def _lost_too_long(self, trouble: Mapping[str, str]) -> bool:
         """Whether a site whose process is lost has been lost for so long that the policy applies."""
         since = self._lost.setdefault(trouble["site"], time.monotonic())
         return self._policy.on_missing != "wait" and time.monotonic() - since > self._policy.timeout
 
     def _leave_out(self, gone: Mapping[str, str]) -> None:
         """Go on without these sites, if the policy allows it and enough are left."""
+        reasons = _list_reasons(gone)
         if self._policy.on_missing == "stop":
-            raise LeftError(_told(gone) + " The study says to stop then. The run is kept, and can go on later.")
+            raise MissingSitesError(f"{reasons} The study says to stop then. The run is kept, and can go on later.")
         left = len(self.run.sites) - len(gone)
         needed = self._policy.needed(len(self.run.sites))
         if left < needed:
-            raise LeftError(f"{_told(gone)} Only {left} sites are left, and the study asks for {needed}.")
-        self.run = self.run.without(gone)
+            raise MissingSitesError(f"{reasons} Only {left} sites are left, and the study asks for {needed}.")
+        self.run = self.run.leave_out(gone)
         with History(self.run.history) as history:
             history.forget_rounds()
             for site, reason in gone.items():
                 history.add_event("left-out", site=site, reason=reason)
         self._away, self._lost, self._pause_next = {}, {}, 0.0
-        self._tell(f"{_told(gone)} As the study says, the run begins anew with the {left} sites left.")
+        self._tell(f"{reasons} As the study says, the run begins anew with the {left} sites left.")
 
 
-def _told(reasons: Mapping[str, str]) -> str:
+def _list_reasons(reasons: Mapping[str, str]) -> str:
     return " ".join(f"{site}: {reason}." for site, reason in reasons.items())
 
 
-def _done(outcome: Outcome | None) -> bool:
+def _is_done(outcome: Outcome | None) -> bool:
     return outcome is not None and outcome.ended == "done"

@@ -2,60 +2,62 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
-from silograph._util.files import write_text
+from silograph._util.documents import parse_json
+from silograph._util.files import write_json
 from silograph.errors import ProtocolError
 from silograph.federation.coordinator.request import Silence, Transport
 from silograph.federation.envelope import SignedMessage, open_message
+from silograph.federation.folders import FederationFolder
 from silograph.federation.identity import Signer, Trust
 
-STATUS = "status.json"
-PATIENCE = 20.0  # seconds for a site to come into reach
+REACH_SECONDS, TRY_SECONDS = 20.0, 5.0  # for a site to come into reach, and for one try
 DATA_STATES = ("ready", "other nodes", "not readable")
 
 
-def survey(
-    folder: Path, transport: Transport, sites: Sequence[str], *, attempt: str, signer: Signer, trust: Trust
+def survey_sites(
+    federation: FederationFolder,
+    transport: Transport,
+    sites: Sequence[str],
+    *,
+    attempt: str,
+    signer: Signer,
+    trust: Trust,
 ) -> None:
-    """Write what the sites say, and when, into the federation's folder."""
+    """Ask the sites, and write their answers and the time into the federation's folder."""
     message = SignedMessage({"kind": "status", "nonce": secrets.token_hex(8)}, b"", signer)  # no earlier reply will fit
     with ThreadPoolExecutor(max(len(sites), 1)) as pool:
-        told = list(pool.map(lambda site: _status(transport, message, site, trust), sites))
-    before = read_status(folder)
-    now = {site: one for site, one in zip(sites, told, strict=True) if one is not None}
-    text = json.dumps({"attempt": attempt, "sites": before["sites"] | now}, indent=2)
-    write_text(folder / STATUS, text + "\n")
+        replies = list(pool.map(lambda site: _ask_status(transport, message, site, trust), sites))
+    before = read_status(federation)
+    now = {site: reply for site, reply in zip(sites, replies, strict=True) if reply is not None}
+    write_json(federation.status, {"attempt": attempt, "sites": before["sites"] | now})
 
 
-def read_status(folder: Path) -> dict[str, Any]:
+def read_status(federation: FederationFolder) -> dict[str, Any]:
     """What sites said when they were last asked."""
-    path = folder / STATUS
-    if not path.exists():
-        return {"attempt": None, "sites": {}}
-    return dict(json.loads(path.read_text(encoding="utf-8")))
+    path = federation.status
+    return parse_json(path.read_bytes()) if path.exists() else {"attempt": None, "sites": {}}
 
 
-def _status(transport: Transport, message: SignedMessage, site: str, trust: Trust) -> dict[str, Any] | None:
-    deadline = time.monotonic() + PATIENCE
+def _ask_status(transport: Transport, message: SignedMessage, site: str, trust: Trust) -> dict[str, Any] | None:
+    deadline = time.monotonic() + REACH_SECONDS
     while time.monotonic() < deadline:
         data, digest = message.to(site)
-        reply = transport.ask(site, data, 5.0)
+        reply = transport.ask(site, data, TRY_SECONDS)
         if isinstance(reply, Silence):
             time.sleep(0.2)
             continue
         try:
             found = open_message(reply, trust)
-            said = json.loads(found.body)
+            said = parse_json(found.body)
             if found.sender != site or found.head.get("re") != digest or said["data"] not in DATA_STATES:
                 return None
             return {"version": str(said["version"])[:40], "data": said["data"], "at": time.time()}
-        except (ProtocolError, ValueError, KeyError, TypeError, RecursionError):
+        except (ProtocolError, ValueError, KeyError, TypeError):
             return None
     return None

@@ -1,11 +1,5 @@
 """The coordinator's side of the kits: the root key, the server's kit, the lead's kit, and signing the sites' requests.
 
-    FOLDER/NAME.invite   what the sites get
-    FOLDER/federation.json  the same, kept here: whom this federation may sign
-    FOLDER/ca/           the root key and certificate
-    FOLDER/server/       the server's kit            FOLDER/lead/     the kit that submits jobs
-    FOLDER/sites/        the sites' certificates     FOLDER/storage/  the server's jobs
-
 Provisioning is distributed: each private key is made where it is used and never travels. What is verified then: every
 connection is mutual TLS below this root; a site proves with its key that it has the name it registers; a request and a
 signed answer are bound by hashes and by the root's signature; every job must carry a signature made with a certificate
@@ -21,14 +15,16 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from silograph._util.files import make_folder, writing, writing_folder
+from silograph._util.files import make_folder, write_bytes, writing, writing_folder
 from silograph.errors import OutputError, ProtocolError, SilosError
+from silograph.federation.folders import FederationFolder
 from silograph.federation.invitation import Invitation, read_invitation, write_invitation
 from silograph.federation.nvflare.policy import harden_server, tidy_lead
 from silograph.federation.nvflare.provisioning import package_command, participant, read_member, run_nvflare
@@ -50,69 +46,66 @@ def new_kits(
     )  # fmt: skip
     if folder.exists() and any(folder.iterdir()):
         raise OutputError(f"{folder}: exists already. Choose a new folder for the new federation.")
-    with writing_folder(folder, replace=False) as made:
+    with writing_folder(folder, replace=False) as beside:
+        made = FederationFolder(beside)
         invitation = _fill(made, draft)
-        harden_server(made / "server", folder / "storage")
-        tidy_lead(made / "lead")
-        for part in ("ca", "server", "lead", "storage"):
-            (made / part).chmod(0o700)
+        harden_server(made.server, FederationFolder(folder))
+        tidy_lead(made.lead)
+        for part in (made.authority, made.server.path, made.lead.path, made.storage):
+            part.chmod(0o700)
     folder.chmod(0o700)  # keys, and later the sites' graphs
     return invitation
 
 
 def sign_request(folder: Path, request_zip: Path, out: Path, *, force: bool = False) -> Path:
     """Sign a site's request into `out`, which goes back to the site. `force` replaces a key that was signed before."""
-    folder, request_zip, out = folder.resolve(), request_zip.resolve(), out.resolve()
-    invitation = read_federation(folder)
-    site, csr = _read_request(request_zip, invitation)
-    certificate = folder / "sites" / f"{site}.crt"
+    federation, request_zip, out = FederationFolder(folder.resolve()), request_zip.resolve(), out.resolve()
+    site, csr = _read_request(request_zip, read_federation(folder))
+    certificate = federation.certificate(site)
     if certificate.exists() and not force and not _same_key(certificate, csr):
         raise SilosError(
             f"{request_zip}: the site {site!r} was signed before, for another key. Ask the site whether it made a new "
             "key; if it did, sign again with force. The old key stays valid until its certificate ends."
         )
-    if not (folder / "ca" / "rootCA.key").exists():
-        raise SilosError(f"{folder / 'ca'}: the root key is not here. Put the folder ca/ back while you approve sites.")
+    if not federation.root_key.exists():
+        raise SilosError(
+            f"{federation.authority}: the root key is not here. Put the folder ca/ back while you approve sites."
+        )
     with writing(out) as beside:
-        profile = str(folder / "ca" / "profile.yml")
-        run_nvflare([_approve_command(request_zip, folder / "ca", profile, beside)])
-        signed = read_member(beside, f"{site}.crt")
+        run_nvflare([_approve_command(request_zip, federation, beside)])
+        signed = read_member(beside, certificate.name)
     make_folder(certificate.parent)
-    certificate.write_bytes(signed)
+    write_bytes(certificate, signed)
     return out
 
 
 def read_federation(folder: Path) -> Invitation:
     """The federation founded in `folder`."""
-    path = folder / "federation.json"
+    path = FederationFolder(folder).about
     if not path.exists():
         raise SilosError(f"{folder}: holds no federation. Found one first: silograph federation new.")
     return read_invitation(path)
 
 
-def _fill(made: Path, draft: Invitation) -> Invitation:
-    authority = made / "ca"
-    make_folder(authority)
+def _fill(made: FederationFolder, draft: Invitation) -> Invitation:
+    make_folder(made.authority)
     endpoint = {"host": draft.server, "fed_learn_port": draft.port, "admin_port": draft.port}
     profile = {"name": draft.name, "scheme": "grpc", "connection_security": "mtls", "server": endpoint}
-    (authority / "profile.yml").write_text(json.dumps(profile), encoding="utf-8")  # JSON is YAML
-    report = run_nvflare([["cert", "init", "--profile", str(authority / "profile.yml"), "-o", str(authority)]])[0]
+    made.profile.write_text(json.dumps(profile), encoding="utf-8")  # JSON is YAML
+    report = run_nvflare([["cert", "init", "--profile", str(made.profile), "-o", str(made.authority)]])[0]
     fingerprint = str(report["rootca_fingerprint_sha256"]).removeprefix("SHA256:").replace(":", "").lower()
-    invitation = Invitation(
-        name=draft.name, server=draft.server, port=draft.port, sites=draft.sites, nodes=draft.nodes,
-        fingerprint=fingerprint,
-    )  # fmt: skip
+    invitation = replace(draft, fingerprint=fingerprint)
     _make_own_kits(made, invitation)
-    for path in (made / "federation.json", made / f"{draft.name}.invite"):
+    for path in (made.about, made.invitation(draft.name)):
         write_invitation(path, invitation)
-    for part in ("sites", "storage/jobs", "storage/snapshots", "logs"):
-        make_folder(made / part)
+    for part in (made.certificates, made.jobs, made.snapshots, made.log.parent):
+        make_folder(part)
     return invitation
 
 
-def _make_own_kits(made: Path, invitation: Invitation) -> None:
-    """The server's and the lead's kits, by the same steps as a site's; only that both ends are here."""
-    work = made / "work"
+def _make_own_kits(made: FederationFolder, invitation: Invitation) -> None:
+    """Make the server's and the lead's kits, by the same steps as a site's; only that both ends are here."""
+    work = made.path / "work"
     make_folder(work)
     ports = {"fed_learn_port": invitation.port, "admin_port": invitation.port}
     server = {"name": invitation.server, "type": "server", **ports}
@@ -120,35 +113,27 @@ def _make_own_kits(made: Path, invitation: Invitation) -> None:
     commands: list[list[str]] = []
     for entry in (server, lead):
         definition = participant(work, invitation.name, entry)
-        commands += _own_kit_commands(made / "ca", work, definition, str(entry["name"]), invitation.fingerprint)
+        commands += _own_kit_commands(made, work, definition, str(entry["name"]), invitation.fingerprint)
     reports = run_nvflare(commands)
-    Path(reports[2]["output_dir"]).replace(made / "server")
-    Path(reports[5]["output_dir"]).replace(made / "lead")
+    Path(reports[2]["output_dir"]).replace(made.server.path)
+    Path(reports[5]["output_dir"]).replace(made.lead.path)
     shutil.rmtree(work)
 
 
-def _own_kit_commands(authority: Path, work: Path, definition: Path, name: str, fingerprint: str) -> list[list[str]]:
+def _own_kit_commands(
+    made: FederationFolder, work: Path, definition: Path, name: str, fingerprint: str
+) -> list[list[str]]:
     request, signed = work / name, work / f"{name}.signed.zip"
     return [
         ["cert", "request", "-p", str(definition), "--out", str(request)],
-        _approve_command(request / f"{name}.request.zip", authority, str(authority / "profile.yml"), signed),
+        _approve_command(request / f"{name}.request.zip", made, signed),
         package_command(signed, request, fingerprint, work / "kits"),
     ]
 
 
-def _approve_command(request_zip: Path, authority: Path, profile: str, out: Path) -> list[str]:
-    return [
-        "cert",
-        "approve",
-        str(request_zip),
-        "-c",
-        str(authority),
-        "--profile",
-        profile,
-        "--out",
-        str(out),
-        "--force",
-    ]
+def _approve_command(request_zip: Path, federation: FederationFolder, out: Path) -> list[str]:
+    options = ["-c", str(federation.authority), "--profile", str(federation.profile), "--out", str(out), "--force"]
+    return ["cert", "approve", str(request_zip), *options]
 
 
 def _read_request(request_zip: Path, invitation: Invitation) -> tuple[str, x509.CertificateSigningRequest]:

@@ -11,8 +11,9 @@ from nvflare.apis.shareable import Shareable
 from nvflare.apis.signal import Signal
 
 from silograph.federation.coordinator.attempt import run_attempt
-from silograph.federation.coordinator.run_folder import RUNS, open_run
-from silograph.federation.coordinator.survey import survey
+from silograph.federation.coordinator.run import open_run
+from silograph.federation.coordinator.survey import survey_sites
+from silograph.federation.folders import FederationFolder
 from silograph.federation.identity import read_signer, read_trust
 from silograph.federation.nvflare.folders import own_folder
 from silograph.federation.nvflare.transport import AuxTransport
@@ -24,32 +25,32 @@ class StudyController(Controller):  # type: ignore[misc]
     def __init__(self, runs: list[str], sites: list[str] | None = None) -> None:
         super().__init__()
         self._runs, self._sites = list(runs), list(sites or [])
-        self._folder = Path()
+        self._federation = FederationFolder(Path())
 
     def start_controller(self, fl_ctx: FLContext) -> None:
         """Find the federation's folder."""
         config = Path(fl_ctx.get_workspace().get_site_config_dir())
-        self._folder = own_folder(config, "server")
+        self._federation = FederationFolder(own_folder(config, "server"))
 
     def control_flow(self, abort_signal: Signal, fl_ctx: FLContext) -> None:
         """Conduct the runs. How each ended is written into its folder; a job itself never fails for it."""
-        startup = self._folder / "server" / "startup"
+        kit = self._federation.server
         identity: dict[str, Any] = {
-            "signer": read_signer(startup / "server.crt", startup / "server.key"),
-            "trust": read_trust(startup / "rootCA.pem"),
+            "signer": read_signer(kit.certificate, kit.key),
+            "trust": read_trust(kit.root_certificate),
         }
         attempt = fl_ctx.get_job_id()
         transport = AuxTransport(fl_ctx.get_engine(), attempt)
         for name in self._runs:
             if Path(name).name != name:
                 raise ValueError("a run's name is no path")
-            run = open_run(self._folder / RUNS / name)
+            run = open_run(self._federation.run(name))
             outcome = run_attempt(
                 run, transport, attempt=attempt, stopped=lambda: bool(abort_signal.triggered), **identity
             )
             self.log_info(fl_ctx, f"run {name}: {outcome.ended} {outcome.message}")
         if not self._runs:
-            survey(self._folder, transport, self._sites, attempt=attempt, **identity)
+            survey_sites(self._federation, transport, self._sites, attempt=attempt, **identity)
 
     def stop_controller(self, fl_ctx: FLContext) -> None:
         """Nothing is left open."""

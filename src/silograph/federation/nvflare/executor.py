@@ -1,4 +1,4 @@
-"""A site's half of a job on NVFlare: it hands questions to the desk, and the desk's replies back.
+"""A site's half of a job on NVFlare: it hands requests to the site's service, and the service's replies back.
 
 All that protects the site is in its own folder, beside the kit. A job cannot set anything here: its configuration comes
 from the coordinator.
@@ -16,6 +16,7 @@ from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable, make_reply
 from nvflare.apis.signal import Signal
 
+from silograph.federation.folders import SiteFolder
 from silograph.federation.identity import read_signer, read_trust
 from silograph.federation.nvflare.folders import own_folder
 from silograph.federation.nvflare.transport import DATA, TOPIC
@@ -27,33 +28,32 @@ class SiteExecutor(Executor):  # type: ignore[misc]
 
     def __init__(self) -> None:
         super().__init__()
-        self._desk: SiteService | None = None
+        self._service: SiteService | None = None
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
-        """Open the desk when the job starts, close it when it ends."""
+        """Open the service when the job starts, close it when it ends."""
         if event_type == EventType.START_RUN:
             workspace = fl_ctx.get_workspace()
             folder = own_folder(Path(workspace.get_site_config_dir()), fl_ctx.get_identity_name())
-            self._desk = open_desk(folder)
+            self._service = open_service(folder)
             fl_ctx.get_engine().register_aux_message_handler(topic=TOPIC, message_handle_func=self._reply)
-        elif event_type == EventType.END_RUN and self._desk is not None:
-            self._desk.close()
+        elif event_type == EventType.END_RUN and self._service is not None:
+            self._service.close()
 
     def execute(self, task_name: str, shareable: Shareable, fl_ctx: FLContext, abort_signal: Signal) -> Shareable:
-        """Nothing is asked by task: questions come to the desk."""
+        """Nothing is asked by task: requests come to the service."""
         return make_reply(ReturnCode.TASK_UNKNOWN)
 
     def _reply(self, topic: str, request: Shareable, fl_ctx: FLContext) -> Shareable:
         data: Any = request.get(DATA)
-        if self._desk is None or not isinstance(data, bytes):
+        if self._service is None or not isinstance(data, bytes):
             return make_reply(ReturnCode.BAD_REQUEST_DATA)
         reply = Shareable()
-        reply[DATA] = self._desk.reply(data)
+        reply[DATA] = self._service.reply(data)
         return reply
 
 
-def open_desk(folder: Path) -> SiteService:
-    """The desk of the site in a folder, with the identity of its kit."""
-    startup = folder / "kit" / "startup"
-    signer = read_signer(startup / "client.crt", startup / "client.key")
-    return SiteService(folder, signer=signer, trust=read_trust(startup / "rootCA.pem"))
+def open_service(folder: Path) -> SiteService:
+    """The service of the site in a folder, with the identity of its kit."""
+    kit = SiteFolder(folder).kit
+    return SiteService(folder, signer=read_signer(kit.certificate, kit.key), trust=read_trust(kit.root_certificate))

@@ -1,8 +1,5 @@
 """Hosting: run the server, or a site's hardened client, in the foreground, and start it again when it dies.
 
-    FOLDER/logs/server.log, SITE_FOLDER/logs/site.log     all that the processes print, at most 60 MB
-    FOLDER/host.pid                                       who hosts; locked, so that nobody hosts a second time
-
 One host process watches one NVFlare parent process, which starts a process for each job. SIGTERM or SIGINT to the host
 ends all of them. If the host is killed, the parent ends by itself (`hardened.end_with_parent`), the jobs end when they
 miss their parent, and what still lives after that, the next start ends first.
@@ -10,7 +7,6 @@ miss their parent, and what still lives after that, the next start ends first.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import logging
 import logging.handlers
@@ -29,14 +25,16 @@ from typing import IO
 import psutil
 
 from silograph._util.files import make_folder
+from silograph._util.locks import lock
 from silograph.errors import SilosError
+from silograph.federation.folders import HOST_FILE, FederationFolder, Kit, SiteFolder
 from silograph.federation.nvflare.policy import place_storage
 from silograph.federation.nvflare.provisioning import ORG
 
 _MODULE = "silograph.federation.nvflare.hardened"
 _LOG_BYTES, _OLD_LOGS = 10_000_000, 5
-_FIRST_WAIT, _LONGEST_WAIT, _GOOD_LIFE = 1.0, 30.0, 60.0
-_PATIENCE = 8.0  # seconds for a process to end by itself after SIGTERM
+_FIRST_WAIT, _LONGEST_WAIT, _GOOD_LIFE = 1.0, 30.0, 60.0  # seconds
+_END_SECONDS = 8.0  # for a process to end by itself after SIGTERM
 # What a process needs of its surroundings. Not PYTHONPATH: what is imported at a site is what is installed there.
 _KEPT_VARIABLES = (
     "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "MKL_NUM_THREADS", "NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS",
@@ -58,11 +56,11 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hosted:
-    """What is hosted: its name for people, its folder, its kit, its log, and the command that runs it."""
+    """A server or a site to host: its name for people, its folder, its kit, its log, and the command that runs it."""
 
     name: str
     folder: Path
-    kit: Path
+    kit: Kit
     log: Path
     command: tuple[str, ...]
     environment: Mapping[str, str]
@@ -70,16 +68,16 @@ class Hosted:
 
 def host_server(folder: Path, *, environment: Mapping[str, str] | None = None, say: Say = print) -> None:
     """Host the federation's server until SIGTERM or SIGINT. `environment` is added to the few variables kept."""
-    folder = folder.resolve()
-    kit = folder / "server"
-    if not (kit / "startup" / "fed_server.json").exists():
+    federation = FederationFolder(folder.resolve())
+    kit = federation.server
+    if not kit.config.exists():
         raise SilosError(f"{folder}: has no server's kit. Found the federation first: silograph federation new.")
-    place_storage(kit, folder / "storage")
-    command = _command("server", kit, "fed_server.json", f"org={ORG}")
+    place_storage(federation)
+    command = _command("server", kit, f"org={ORG}")
     variables = {**_environment(environment), "MALLOC_ARENA_MAX": "4"}
     _host(
         Hosted(
-            name="The server", folder=folder, kit=kit, log=folder / "logs" / "server.log", command=command,
+            name="The server", folder=federation.path, kit=kit, log=federation.log, command=command,
             environment=variables,
         ),
         say,
@@ -88,26 +86,25 @@ def host_server(folder: Path, *, environment: Mapping[str, str] | None = None, s
 
 def host_site(site_folder: Path, *, environment: Mapping[str, str] | None = None, say: Say = print) -> None:
     """Host a site's hardened client until SIGTERM or SIGINT. `environment` is added to the few variables kept."""
-    folder = site_folder.resolve()
-    kit = folder / "kit"
-    startup = kit / "startup" / "fed_client.json"
-    if not startup.exists():
-        raise SilosError(f"{folder}: has no kit. Install the coordinator's answer first: silograph site join.")
-    site = str(json.loads(startup.read_text(encoding="utf-8"))["client"]["fqsn"])
-    command = _command("site", kit, "fed_client.json", f"uid={site}", f"org={ORG}", "heart_beat_interval=5")
+    folder = SiteFolder(site_folder.resolve())
+    kit = folder.kit
+    if not kit.config.exists():
+        raise SilosError(f"{folder.path}: has no kit. Install the coordinator's answer first: silograph site join.")
+    site = str(json.loads(kit.config.read_text(encoding="utf-8"))["client"]["fqsn"])
+    command = _command("site", kit, f"uid={site}", f"org={ORG}", "heart_beat_interval=5")
     variables = {**_environment(environment), "MALLOC_ARENA_MAX": "2"}
     _host(
         Hosted(
-            name=f"Site {site}", folder=folder, kit=kit, log=folder / "logs" / "site.log", command=command,
+            name=f"Site {site}", folder=folder.path, kit=kit, log=folder.log, command=command,
             environment=variables,
         ),
         say,
     )  # fmt: skip
 
 
-def _command(kind: str, kit: Path, startup: str, *settings: str) -> tuple[str, ...]:
-    """What NVFlare's `sub_start.sh` runs, through our module."""
-    start = (sys.executable, "-u", "-m", _MODULE, kind, "-m", str(kit), "-s", startup)
+def _command(kind: str, kit: Kit, *settings: str) -> tuple[str, ...]:
+    """The command of NVFlare's `sub_start.sh`, through our module."""
+    start = (sys.executable, "-u", "-m", _MODULE, kind, "-m", str(kit.path), "-s", kit.config.name)
     return (*start, "--set", "secure_train=true", *settings, "config_folder=")
 
 
@@ -139,7 +136,7 @@ def _run_once(hosted: Hosted, end: threading.Event, logger: logging.Logger, clai
     began = time.monotonic()
     process = subprocess.Popen(
         hosted.command,
-        cwd=hosted.kit,
+        cwd=hosted.kit.path,
         env={**hosted.environment, "SILOGRAPH_HOST": str(os.getpid())},  # whom to end with: hardened.HOST_VARIABLE
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -183,18 +180,18 @@ def _end(processes: list[psutil.Process]) -> None:
                 getattr(process, act)()
             except psutil.NoSuchProcess:
                 continue
-        _, processes = psutil.wait_procs(processes, timeout=_PATIENCE)
+        _, processes = psutil.wait_procs(processes, timeout=_END_SECONDS)
 
 
 def _end_leftovers(hosted: Hosted) -> None:
     """End processes of this very kit that no host watches: every one of them has the kit's path as an argument."""
-    left = []
+    left, kit = [], str(hosted.kit.path)
     for process in psutil.process_iter():
         try:
             arguments = process.cmdline()
         except psutil.Error:
             continue
-        if str(hosted.kit) in arguments and any(argument.startswith((_MODULE, "nvflare.")) for argument in arguments):
+        if kit in arguments and any(argument.startswith((_MODULE, "nvflare.")) for argument in arguments):
             left.append(process)
     _end(left)
 
@@ -224,12 +221,10 @@ class _Claim:
 @contextmanager
 def _only_host(hosted: Hosted) -> Iterator[_Claim]:
     """Hold the folder's lock, or raise when another process does."""
-    path = hosted.folder / "host.pid"
+    path = hosted.folder / HOST_FILE
     with path.open("a+", encoding="utf-8") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise SilosError(f"{hosted.name} is running already{_who(hosted.folder)}. Stop it first.") from error
+        if not lock(file, wait=0.0):
+            raise SilosError(f"{hosted.name} is running already{_who(hosted.folder)}. Stop it first.")
         yield _Claim(path, file)
         file.truncate(0)
 
@@ -237,14 +232,10 @@ def _only_host(hosted: Hosted) -> Iterator[_Claim]:
 def running(folder: Path) -> dict[str, int] | None:
     """The process ids `host` and `process` of what is hosted in `folder`; None when nothing is."""
     try:
-        with (folder / "host.pid").open("r+", encoding="utf-8") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                return dict(json.loads(file.read() or "{}"))
+        with (folder / HOST_FILE).open("r+", encoding="utf-8") as file:
+            return None if lock(file, wait=0.0) else dict(json.loads(file.read() or "{}"))
     except (OSError, ValueError):
         return None
-    return None
 
 
 def _who(folder: Path) -> str:

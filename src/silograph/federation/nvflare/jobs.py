@@ -11,7 +11,7 @@ EXECUTOR = "silograph.federation.nvflare.executor.SiteExecutor"
 
 
 def write_job(folder: Path, *, name: str, runs: Sequence[str], sites: Sequence[str]) -> Path:
-    """A job that conducts runs at the server, with a desk at each of the sites; without runs, a survey of them."""
+    """A job that conducts runs at the server, with a service at each of the sites; without runs, a survey of them."""
     config = folder / "app" / "config"
     config.mkdir(parents=True)
     meta = {

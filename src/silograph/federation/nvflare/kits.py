@@ -1,10 +1,6 @@
 """A site's side of the kits: make a key and a request, and install the kit when the signed answer is back.
 
-    SITE_FOLDER/key/                the private key, made here, which never leaves; readable by its owner only
-    SITE_FOLDER/SITE.request.zip    goes to the coordinator: a signing request and metadata, no key
-    SITE_FOLDER/kit/                `startup/` (certificate, key, address) and `local/` (this site's own policy)
-
-What is and is not verified is written in `authority`, what the policy allows in `policy`.
+`authority` says what is verified and what is not, `policy` what a kit allows.
 """
 
 from __future__ import annotations
@@ -14,8 +10,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from silograph._util.documents import parse_json
 from silograph._util.files import make_folder
 from silograph.errors import OutputError, ProtocolError, SilosError
+from silograph.federation.folders import Kit, SiteFolder
 from silograph.federation.invitation import Invitation, read_invitation, write_invitation
 from silograph.federation.nvflare.policy import harden_site
 from silograph.federation.nvflare.provisioning import package_command, participant, read_member, run_nvflare
@@ -23,50 +21,50 @@ from silograph.federation.nvflare.provisioning import package_command, participa
 
 def make_request(site_folder: Path, invitation: Invitation, site: str) -> Path:
     """Make the site's key and its request, `SITE.request.zip`, which goes to the coordinator."""
-    site_folder = site_folder.resolve()
+    folder = SiteFolder(site_folder.resolve())
     if site not in invitation.sites:
         raise SilosError(
             f"The federation {invitation.name!r} has no site {site!r}. Its sites are {', '.join(invitation.sites)}."
         )
-    key = site_folder / "key"
-    if key.exists():
+    if folder.key.exists():
         raise OutputError(
-            f"{key}: has a key already. Send the request made with it; to begin again, move the folder away."
+            f"{folder.key}: has a key already. Send the request made with it; to begin again, move the folder away."
         )
-    make_folder(site_folder)
-    site_folder.chmod(0o700)  # the key, the audit log, the results: nobody else's
-    with tempfile.TemporaryDirectory(prefix=".request.", dir=site_folder) as work:
+    make_folder(folder.path)
+    folder.path.chmod(0o700)  # the key, the audit log, the results: nobody else's
+    request = folder.request(site)
+    with tempfile.TemporaryDirectory(prefix=".request.", dir=folder.path) as work:
         definition = participant(Path(work), invitation.name, {"name": site, "type": "client"})
-        run_nvflare([["cert", "request", "-p", str(definition), "--out", str(Path(work) / "key")]])
-        (Path(work) / "key" / f"{site}.request.zip").replace(site_folder / f"{site}.request.zip")
-        (Path(work) / "key").replace(key)
-    write_invitation(site_folder / "federation.invite", invitation)  # so that joining needs no second copy
-    return site_folder / f"{site}.request.zip"
+        made = Path(work) / folder.key.name
+        run_nvflare([["cert", "request", "-p", str(definition), "--out", str(made)]])
+        (made / request.name).replace(request)
+        made.replace(folder.key)
+    write_invitation(folder.invitation, invitation)  # so that joining needs no second copy
+    return request
 
 
 def install_kit(site_folder: Path, signed_zip: Path, invitation: Invitation) -> Path:
     """Install the kit of the site whose key is in `site_folder`; return its folder. An older kit is replaced."""
-    site_folder, signed_zip = site_folder.resolve(), signed_zip.resolve()
-    site = site_name(site_folder)
-    _check_answer(signed_zip, site, invitation)
-    with tempfile.TemporaryDirectory(prefix=".kit.", dir=site_folder) as work:
-        fingerprint = invitation.shown_fingerprint()
-        command = package_command(signed_zip, site_folder / "key", fingerprint, Path(work))
-        made = Path(run_nvflare([command])[0]["output_dir"])
+    folder, signed_zip = SiteFolder(site_folder.resolve()), signed_zip.resolve()
+    _check_answer(signed_zip, site_name(site_folder), invitation)
+    kit = folder.kit
+    with tempfile.TemporaryDirectory(prefix=".kit.", dir=folder.path) as work:
+        command = package_command(signed_zip, folder.key, invitation.shown_fingerprint(), Path(work))
+        made = Kit(Path(run_nvflare([command])[0]["output_dir"]), "client")
         _check_address(made, invitation)
         harden_site(made)
-        made.chmod(0o700)
-        _keep_own_settings(site_folder / "kit", made)
-        if (site_folder / "kit").exists():
-            (site_folder / "kit").replace(Path(work) / "old")
-        made.replace(site_folder / "kit")
-    make_folder(site_folder / "logs")
-    return site_folder / "kit"
+        made.path.chmod(0o700)
+        _keep_own_settings(kit, made)
+        if kit.path.exists():
+            kit.path.replace(Path(work) / "old")
+        made.path.replace(kit.path)
+    make_folder(folder.log.parent)
+    return kit.path
 
 
 def site_invitation(site_folder: Path) -> Invitation:
     """The invitation with which the site's request was made."""
-    path = site_folder / "federation.invite"
+    path = SiteFolder(site_folder).invitation
     if not path.exists():
         raise SilosError(f"{site_folder}: no request was made here. Begin with: silograph site request.")
     return read_invitation(path)
@@ -75,8 +73,8 @@ def site_invitation(site_folder: Path) -> Invitation:
 def site_name(site_folder: Path) -> str:
     """The name of the site whose key is in `site_folder`."""
     try:
-        return str(json.loads((site_folder / "key" / "request.json").read_text(encoding="utf-8"))["name"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        return str(parse_json(SiteFolder(site_folder).key_request.read_bytes())["name"])
+    except (OSError, ValueError, KeyError) as error:
         raise SilosError(f"{site_folder}: has no site's key. Begin with: silograph site request.") from error
 
 
@@ -101,15 +99,15 @@ def _check_answer(signed_zip: Path, site: str, invitation: Invitation) -> None:
         )
 
 
-def _check_address(kit: Path, invitation: Invitation) -> None:
+def _check_address(kit: Kit, invitation: Invitation) -> None:
     """The address comes with the signed answer; it must be the one that the site was invited to."""
-    startup = json.loads((kit / "startup" / "fed_client.json").read_text(encoding="utf-8"))
-    target = startup["servers"][0]["service"]["target"]
+    config = json.loads(kit.config.read_text(encoding="utf-8"))
+    target = config["servers"][0]["service"]["target"]
     if target != f"{invitation.server}:{invitation.port}":
         raise SilosError(f"The kit connects to {target}, the invitation says {invitation.server}:{invitation.port}.")
 
 
-def _keep_own_settings(old: Path, new: Path) -> None:
-    """What the site wrote into its policy folder itself (data path, limits) outlives a new certificate."""
-    for path in (old / "local").glob("silograph*"):
-        (new / "local" / path.name).write_bytes(path.read_bytes())
+def _keep_own_settings(old: Kit, new: Kit) -> None:
+    """Settings that the site wrote into its policy folder itself outlive a new certificate."""
+    for path in old.local.glob("silograph*"):
+        (new.local / path.name).write_bytes(path.read_bytes())

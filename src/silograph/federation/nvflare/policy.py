@@ -1,4 +1,4 @@
-"""What a kit allows: the classes a job may name, the rights of each role, the log, and how fast things are noticed.
+"""The policy of a kit: the classes a job may name, the rights of each role, the log, and how fast things are noticed.
 
 NVFlare ships every kit with a generous policy. Ours is written into `local/` in full, and the stock defaults and start
 scripts are removed: they would start a client that is not hardened.
@@ -9,6 +9,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+
+from silograph._util.files import write_bytes
+from silograph.federation.folders import FederationFolder, Kit
 
 SITE_CLASSES = ["silograph.federation.nvflare.executor.SiteExecutor"]
 SERVER_CLASSES = ["silograph.federation.nvflare.controller.StudyController"]
@@ -24,40 +27,32 @@ _SERVER_RIGHTS = {"submit_job": "any", "manage_job": "n:submitter", "view": "any
 _SITE_RIGHTS = {"submit_job": "any", "manage_job": "n:submitter"}
 
 
-def harden_site(kit: Path) -> None:
+def harden_site(kit: Kit) -> None:
     """Write the site's policy into its kit."""
-    _remove_stock(kit)
-    _write(kit / "local" / "resources.json", _site_resources())
-    _write(kit / "local" / "authorization.json", _authorization(_SITE_RIGHTS))
-    _write(kit / "local" / "log_config.json", _log_config())
-    _require_signed_jobs(kit / "startup" / "fed_client.json")
+    _write_policy(kit, _site_resources(), _SITE_RIGHTS)
 
 
-def harden_server(kit: Path, storage: Path) -> None:
-    """Write the server's policy into its kit, with its jobs kept below `storage`."""
-    _remove_stock(kit)
-    _write(kit / "local" / "resources.json", _server_resources(storage))
-    _write(kit / "local" / "authorization.json", _authorization(_SERVER_RIGHTS))
-    _write(kit / "local" / "log_config.json", _log_config())
-    _require_signed_jobs(kit / "startup" / "fed_server.json")
+def harden_server(kit: Kit, federation: FederationFolder) -> None:
+    """Write the server's policy into its kit, with its jobs kept in the federation's folder."""
+    _write_policy(kit, _server_resources(federation), _SERVER_RIGHTS)
 
 
-def tidy_lead(kit: Path) -> None:
-    """Keep of the lead's kit what a session from Python needs."""
+def tidy_lead(kit: Kit) -> None:
+    """Keep of the lead's kit all that a session from Python needs."""
     for name in ("fl_admin.sh", "system_info.ipynb", "readme.txt"):
-        (kit / "startup" / name).unlink(missing_ok=True)
-    (kit / "transfer").mkdir(exist_ok=True)
+        (kit.startup / name).unlink(missing_ok=True)
+    kit.transfer.mkdir(exist_ok=True)
 
 
-def place_storage(kit: Path, storage: Path) -> None:
-    """Point the server at `storage`; repairs a federation folder that was moved."""
-    path = kit / "local" / "resources.json"
+def place_storage(federation: FederationFolder) -> None:
+    """Point the server at its storage; repairs a federation's folder that was moved."""
+    path = federation.server.resources
     resources = json.loads(path.read_text(encoding="utf-8"))
     before = json.dumps(resources)
-    resources["snapshot_persistor"]["args"]["storage"]["args"]["root_dir"] = str(storage / "snapshots")
+    resources["snapshot_persistor"]["args"]["storage"]["args"]["root_dir"] = str(federation.snapshots)
     for component in resources["components"]:
         if component["id"] == "job_manager":
-            component["args"]["uri_root"] = str(storage / "jobs")
+            component["args"]["uri_root"] = str(federation.jobs)
     if json.dumps(resources) != before:
         _write(path, resources)
 
@@ -79,10 +74,10 @@ def _site_resources() -> dict[str, Any]:
     }
 
 
-def _server_resources(storage: Path) -> dict[str, Any]:
+def _server_resources(federation: FederationFolder) -> dict[str, Any]:
     files = "nvflare.app_common.storages.filesystem_storage.FilesystemStorage"
     persistor = "nvflare.app_common.state_persistors.storage_state_persistor.StorageStatePersistor"
-    kept = {"path": files, "args": {"root_dir": str(storage / "snapshots"), "uri_root": "/"}}
+    kept = {"path": files, "args": {"root_dir": str(federation.snapshots), "uri_root": "/"}}
     return {
         "format_version": 2,
         "class_list_enforcement_mode": "enforce",
@@ -107,7 +102,7 @@ def _server_resources(storage: Path) -> dict[str, Any]:
             {
                 "id": "job_manager",
                 "path": "nvflare.apis.impl.job_def_manager.SimpleJobDefManager",
-                "args": {"uri_root": str(storage / "jobs"), "job_store_id": "job_store"},
+                "args": {"uri_root": str(federation.jobs), "job_store_id": "job_store"},
             },
             {"id": "job_store", "path": files},
             {
@@ -139,18 +134,17 @@ def _log_config() -> dict[str, Any]:
     }
 
 
-def _require_signed_jobs(path: Path) -> None:
-    startup = json.loads(path.read_text(encoding="utf-8"))
-    _write(path, {**startup, "require_signed_jobs": True})
-
-
-def _remove_stock(kit: Path) -> None:
+def _write_policy(kit: Kit, resources: dict[str, Any], rights: dict[str, str]) -> None:
     for pattern in ("local/*.default", "local/*.sample", "startup/*.sh", "readme.txt"):
-        for path in kit.glob(pattern):
+        for path in kit.path.glob(pattern):
             path.unlink()
-    (kit / "transfer").mkdir(exist_ok=True)
+    kit.transfer.mkdir(exist_ok=True)
+    config = json.loads(kit.config.read_text(encoding="utf-8"))
+    _write(kit.config, {**config, "require_signed_jobs": True})
+    _write(kit.resources, resources)
+    _write(kit.authorization, _authorization(rights))
+    _write(kit.log_config, _log_config())
 
 
 def _write(path: Path, content: dict[str, Any]) -> None:
-    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    path.chmod(0o600)
+    write_bytes(path, json.dumps(content, indent=2).encode())

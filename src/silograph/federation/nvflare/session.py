@@ -23,24 +23,25 @@ from nvflare.fuel.flare_api.api_spec import (
 from nvflare.fuel.flare_api.flare_api import Session, new_secure_session
 
 from silograph.federation.coordinator.supervisor import JobState, ServerAwayError
+from silograph.federation.folders import FederationFolder
 from silograph.federation.nvflare.authority import lead_name, read_federation
 from silograph.federation.nvflare.jobs import write_job
 
 T = TypeVar("T")
 
-CONNECTING = 5.0  # seconds for one try
-LOST = (NoConnection, SessionClosed, ConnectionError, NoReply, InternalError)
-ENDED = "FINISHED"
-QUEUED = ("", "SUBMITTED", "APPROVED")
+CONNECT_SECONDS = 5.0  # for one try
+LOST_SESSION = (NoConnection, SessionClosed, ConnectionError, NoReply, InternalError)
+ENDED_STATUS = "FINISHED"
+QUEUED_STATUSES = ("", "SUBMITTED", "APPROVED")
 
-logging.getLogger("nvflare").addHandler(logging.NullHandler())  # a lost session is told by those who lose it
+logging.getLogger("nvflare").addHandler(logging.NullHandler())  # those who lose a session say so
 
 
 class ServerSession:
     """A session at the federation's server, opened anew when it is lost."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder.resolve()
+        self._folder = FederationFolder(folder.resolve())
         self._user = lead_name(read_federation(folder).name)
         self._session: Session | None = None
         self._server = ""  # when the server started
@@ -69,9 +70,9 @@ class ServerSession:
             status = str(self._do(lambda session: session.get_job_meta(job)).get("status", ""))
         except JobNotFound:
             return "ended"
-        if status.startswith(ENDED):
+        if status.startswith(ENDED_STATUS):
             return "ended"
-        if status in QUEUED:
+        if status in QUEUED_STATUSES:
             return "waiting"
         # A server that was killed leaves jobs behind that are called running, or about to run, for ever
         return "running" if self._servers.get(job, self._server) == self._server else "ended"
@@ -88,12 +89,12 @@ class ServerSession:
     def abort(self, job: str) -> None:
         """End a job, if it is not over."""
 
-        def aborted(session: Session) -> None:
+        def abort(session: Session) -> None:
             with contextlib.suppress(JobNotFound, JobNotRunning, InternalError):  # the last: it is not running
                 session.abort_job(job)
 
         with contextlib.suppress(ServerAwayError):
-            self._do(aborted)
+            self._do(abort)
 
     def connected(self) -> dict[str, float]:
         """The sites that the server sees, and when it last heard of each (seconds since 1970)."""
@@ -104,17 +105,17 @@ class ServerSession:
         """Act; once more with a new session when the old one is lost."""
         for again in (True, False):
             try:
-                return action(self._opened())
-            except LOST as error:
+                return action(self._open())
+            except LOST_SESSION as error:
                 self._close()
                 if not again:
                     raise ServerAwayError(f"The server does not answer ({error}).") from error
         raise AssertionError("not reached")
 
-    def _opened(self) -> Session:
+    def _open(self) -> Session:
         if self._session is None:
             with contextlib.redirect_stdout(io.StringIO()):  # it says that it connects
-                self._session = new_secure_session(self._user, str(self._folder / "lead"), timeout=CONNECTING)
+                self._session = new_secure_session(self._user, str(self._folder.lead.path), timeout=CONNECT_SECONDS)
             # After the session is kept: one that is lost here must be closed, or this process never ends
             self._server = str(self._session.get_system_info().server_info.start_time)
         return self._session

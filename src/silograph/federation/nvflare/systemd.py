@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from silograph.errors import ParameterError
+from silograph.federation.folders import CACHE_FOLDER
 
 
 def systemd_unit(kind: str, folder: Path) -> str:
@@ -17,15 +18,15 @@ def systemd_unit(kind: str, folder: Path) -> str:
     place = folder.resolve()
     return _UNIT.format(
         what=what,
-        folder=_quoted(place),
+        folder=_quote(place),
         place=str(place).replace("%", "%%"),  # of this line, systemd takes quotes for a part of the path
-        cache=_quoted(Path(f"NUMBA_CACHE_DIR={place / 'cache'}")),
-        python=_quoted(Path(sys.executable)),
+        cache=_quote(Path(f"NUMBA_CACHE_DIR={place / CACHE_FOLDER}")),
+        python=_quote(Path(sys.executable)),
         command=command,
     )
 
 
-def _quoted(path: Path) -> str:
+def _quote(path: Path) -> str:
     if any(character in str(path) for character in '"\\\n'):
         raise ParameterError(f"{path}: systemd needs a path without quotes, backslashes and line ends.")
     return '"' + str(path).replace("%", "%%").replace("$", "$$") + '"'

@@ -1,4 +1,4 @@
-"""How questions travel on NVFlare: as auxiliary messages between the processes of a job, one per site and try."""
+"""How requests travel on NVFlare: as auxiliary messages between the processes of a job, one per site and try."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from nvflare.private.defs import ClientStatusKey, TrainingTopic, new_cell_messag
 
 from silograph.federation.coordinator.request import Silence
 
-TOPIC = "silograph.question"
+TOPIC = "silograph.request"
 DATA = "data"
-PROBE = 2.0  # seconds for a site's parent process to say which jobs it runs
+PROBE_SECONDS = 2.0  # for a site's parent process to say which jobs it runs
 
 
 class AuxTransport:
@@ -50,7 +50,7 @@ class AuxTransport:
                 channel=CellChannel.CLIENT_MAIN,
                 topic=TrainingTopic.CHECK_STATUS,
                 request=request,
-                timeout=PROBE,
+                timeout=PROBE_SECONDS,
                 optional=True,
             )
             jobs = json.loads(reply.payload.body)[ClientStatusKey.RUNNING_JOBS]

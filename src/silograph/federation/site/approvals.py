@@ -1,9 +1,7 @@
-"""What a site approved: studies, each by the SHA-256 of its file, so that not one byte of it can change afterwards.
+"""The studies that a site approved, each by the SHA-256 of its file: not one byte of it can change afterwards.
 
-approvals.json     who approved which study, and when
-approvals.lock     held while something here is changed; empty
-pending/SHA.toml   a study that was asked for and not approved; beside it in SHA.json by whom, and when
-rounds/SHA         how many rounds of a study were answered, all its runs together
+A study that was asked for and not approved waits in the site's folder for people to read it. The rounds that a study
+was answered are counted over all its runs. `SiteFolder` says where all of this lies.
 """
 
 from __future__ import annotations
@@ -18,11 +16,14 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from silograph._util.documents import parse_json
+from silograph._util.files import write_bytes
 from silograph._util.locks import lock
 from silograph.errors import OutputError, ParameterError, ProtocolError
-from silograph.federation.site.audit import replace
+from silograph.federation.folders import SiteFolder
+from silograph.federation.study_file import LARGEST_STUDY
 
-LARGEST_STUDY, MOST_PENDING, LONGEST_TEXT = 1_000_000, 50, 500
+MOST_PENDING, LONGEST_TEXT = 50, 500
 SHA = re.compile(r"[0-9a-f]{64}")
 PREFIX = re.compile(r"[0-9a-f]{8,64}")
 # People read a study in a terminal before they approve it. These move the cursor or turn the order of letters about,
@@ -55,29 +56,26 @@ class Approvals:
     """The approvals in a site's folder. Everything is read anew each time, so that a revocation holds at once."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._file = folder / "approvals.json"
-        self._pending = folder / "pending"
-        self._rounds = folder / "rounds"
+        self._folder = SiteFolder(folder)
 
     def is_approved(self, sha: str) -> bool:
         """Whether people of this site approved exactly this study."""
-        return _checked(sha) in self._read()
+        return _check_sha(sha) in self._read()
 
     def approve(self, sha: str, *, name: str, by: str, fresh: bool = False) -> None:
         """Answer this study from now on; `fresh`: and count its rounds from 0 again."""
-        with self._changing():
+        with self._locked():
             approval = {"name": name[:LONGEST_TEXT], "when": _now(), "by": by[:LONGEST_TEXT]}
             if fresh:
-                (self._rounds / _checked(sha)).unlink(missing_ok=True)
-            self._write(self._read() | {_checked(sha): approval})
+                (self._folder.rounds / _check_sha(sha)).unlink(missing_ok=True)
+            self._write(self._read() | {_check_sha(sha): approval})
             self._forget(sha)
 
     def revoke(self, sha: str) -> None:
         """Answer this study no more. Its rounds stay counted."""
-        with self._changing():
+        with self._locked():
             kept = self._read()
-            if kept.pop(_checked(sha), None) is None:
+            if kept.pop(_check_sha(sha), None) is None:
                 raise ParameterError(f"Study {sha[:8]} is not approved at this site: there is nothing to revoke.")
             self._write(kept)
 
@@ -87,36 +85,36 @@ class Approvals:
         return sorted(found, key=lambda approval: approval.when)
 
     def note_pending(self, sha: str, text: str, *, asked_by: str) -> None:
-        """Keep a study for people to read. Nothing is done if it waits already or is approved; the oldest make room."""
-        data = _study(_checked(sha), text)
-        with self._changing():
-            path = self._pending / f"{sha}.toml"
-            if self.is_approved(sha) or (path.exists() and _waiting(path) is not None):
+        """Keep a study for people to read. Nothing is done if it waits already or is approved. The oldest ones go."""
+        data = _encode_study(_check_sha(sha), text)
+        with self._locked():
+            path = self._folder.pending / f"{sha}.toml"
+            if self.is_approved(sha) or (path.exists() and _read_pending(path) is not None):
                 return
-            self._pending.mkdir(exist_ok=True)
+            self._folder.pending.mkdir(exist_ok=True)
             waiting = self.pending()
             for old in waiting[: max(0, len(waiting) - MOST_PENDING + 1)]:
                 self._forget(old.sha)
-            told = json.dumps({"asked_by": asked_by[:LONGEST_TEXT], "when": _now()})
-            replace(path.with_suffix(".json"), told.encode(), durable=False)
-            replace(path, data, durable=False)  # last: with it, the study is there
+            about = json.dumps({"asked_by": asked_by[:LONGEST_TEXT], "when": _now()})
+            write_bytes(path.with_suffix(".json"), about.encode(), under_lock=True)
+            write_bytes(path, data, under_lock=True)  # last: with it, the study is there
 
     def pending(self) -> list[Pending]:
         """The studies that wait for approval, oldest first."""
-        found = [_waiting(path) for path in self._pending.glob("*.toml") if SHA.fullmatch(path.stem)]
+        found = [_read_pending(path) for path in self._folder.pending.glob("*.toml") if SHA.fullmatch(path.stem)]
         return sorted((study for study in found if study is not None), key=lambda study: study.when)
 
     def count_round(self, sha: str) -> int:
         """Count one more answered round of a study, approved by hand or not; returns how many it has been."""
-        with self._changing():
+        with self._locked():
             count = self.rounds_used(sha) + 1
-            self._rounds.mkdir(exist_ok=True)
-            replace(self._rounds / sha, str(count).encode(), durable=False)
+            self._folder.rounds.mkdir(exist_ok=True)
+            write_bytes(self._folder.rounds / sha, str(count).encode(), under_lock=True)
         return count
 
     def rounds_used(self, sha: str) -> int:
         """How many rounds of a study were answered, all its runs together."""
-        path = self._rounds / _checked(sha)
+        path = self._folder.rounds / _check_sha(sha)
         try:
             text = path.read_bytes()
         except FileNotFoundError:
@@ -146,55 +144,56 @@ class Approvals:
         return found[0]
 
     @contextmanager
-    def _changing(self) -> Iterator[None]:
+    def _locked(self) -> Iterator[None]:
         """No other process changes anything here meanwhile."""
         try:
-            with (self._folder / "approvals.lock").open("ab") as file:
+            with self._folder.approvals_lock.open("ab") as file:
                 lock(file)
                 yield
         except OSError as error:
             raise OutputError(
-                f"{error.filename or self._folder}: cannot be written ({error.strerror}). "
-                "Make room or give the right to write there."
+                f"{error.filename or self._folder.path}: cannot be written ({error.strerror}). "
+                "Free the disk or give the right to write there."
             ) from error
 
     def _read(self) -> dict[str, dict[str, str]]:
         try:
-            found = json.loads(self._file.read_bytes())
+            found = parse_json(self._folder.approvals.read_bytes())
         except FileNotFoundError:
             return {}
         except OSError as error:
             raise ParameterError(
-                f"{self._file}: cannot be read ({error.strerror}). Give the right to read it."
+                f"{self._folder.approvals}: cannot be read ({error.strerror}). Give the right to read it."
             ) from error
-        except (ValueError, RecursionError):
-            found = None
-        if not isinstance(found, dict) or not all(map(_is_approval, found.items())):
+        except ValueError:
+            found = {"damaged": None}
+        if not all(map(_is_approval, found.items())):
             raise ParameterError(
-                f"{self._file}: is damaged. Put back a copy, or remove it and approve the studies anew."
+                f"{self._folder.approvals}: is damaged. Put back a copy, or remove it and approve the studies anew."
             )
         return found
 
     def _write(self, approvals: dict[str, dict[str, str]]) -> None:
-        replace(self._file, json.dumps(approvals, indent=1).encode(), durable=True)  # a power cut undoes no revocation
+        data = json.dumps(approvals, indent=1).encode()
+        write_bytes(self._folder.approvals, data, durable=True, under_lock=True)  # a power cut undoes no revocation
 
     def _forget(self, sha: str) -> None:
         for suffix in (".toml", ".json"):
-            (self._pending / f"{sha}{suffix}").unlink(missing_ok=True)
+            (self._folder.pending / f"{sha}{suffix}").unlink(missing_ok=True)
 
 
 def sha_of(study: bytes) -> str:
-    """By what a study is approved."""
+    """The SHA-256 of a study's file, by which it is approved."""
     return sha256(study).hexdigest()
 
 
-def _checked(sha: str) -> str:
+def _check_sha(sha: str) -> str:
     if not SHA.fullmatch(sha):  # it becomes a file's name
         raise ParameterError(f"Study {sha[:80]!r}: expected a SHA-256, 64 of the digits 0-9 and a-f.")
     return sha
 
 
-def _study(sha: str, text: str) -> bytes:
+def _encode_study(sha: str, text: str) -> bytes:
     """The study's bytes, if it can be shown to people and is what the SHA-256 says."""
     if len(text) > LARGEST_STUDY or len(data := text.encode(errors="replace")) > LARGEST_STUDY:
         raise ProtocolError(f"Study {sha[:8]}: expected at most {LARGEST_STUDY} bytes, got more. It is not kept.")
@@ -209,18 +208,17 @@ def _study(sha: str, text: str) -> bytes:
     return data
 
 
-def _waiting(path: Path) -> Pending | None:
+def _read_pending(path: Path) -> Pending | None:
     """The study in this file, unless it was altered or removed since it came: nobody should approve by that text."""
     try:
         if sha_of(path.read_bytes()) != path.stem:
             return None
-        told: Any = json.loads(path.with_suffix(".json").read_bytes())
+        about = parse_json(path.with_suffix(".json").read_bytes())
     except FileNotFoundError:
         return None
-    except (ValueError, RecursionError):
-        told = None  # a power cut may have emptied it; the study itself is sound
-    known = told if isinstance(told, dict) else {}
-    asked_by, when = str(known.get("asked_by", "unknown")), str(known.get("when", "unknown"))
+    except ValueError:
+        about = {}  # a power cut may have emptied it; the study itself is sound
+    asked_by, when = str(about.get("asked_by", "unknown")), str(about.get("when", "unknown"))
     return Pending(sha=path.stem, path=path, asked_by=asked_by, when=when)
 
 

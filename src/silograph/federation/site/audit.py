@@ -1,9 +1,9 @@
-"""The audit log: what this site was asked and what it answered, one line each, none of them to be altered unseen.
+"""The audit log: the requests to this site and its answers, one line each, none of them to be altered unseen.
 
 A line is a JSON object: `sequence`, `time`, the entry's own fields, `previous` and `hash`. `hash` is the SHA-256 of the
 line's bytes without `,"hash":"…"`; `previous` is the hash of the entry before, and 64 zeros in the first. So whoever
-alters, removes, inserts or moves a line breaks the chain there. Entries cut off at the end are told by `audit.head`,
-which keeps the number of entries and the last hash.
+alters, removes, inserts or moves a line breaks the chain there. Entries cut off at the end show in `audit.head`, which
+keeps the number of entries and the last hash.
 
 What this cannot show: someone who may write in this folder can make the whole chain and its head anew. To hold against
 that too, keep a copy of `audit.head` elsewhere now and then.
@@ -24,6 +24,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any
 
+from silograph._util.documents import parse_json
+from silograph._util.files import write_bytes
 from silograph._util.locks import lock
 from silograph.errors import OutputError, ParameterError
 
@@ -37,7 +39,7 @@ HASHED = re.compile(rb'(\{.*),"hash":"([0-9a-f]{64})"\}\n?', re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class _Link:
-    """What the next entry needs of the one before."""
+    """An entry's place in the chain; the next one needs it."""
 
     sequence: int = 0
     hash: str = "0" * 64
@@ -46,7 +48,7 @@ class _Link:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What a check of the log found."""
+    """The result of a check of the log."""
 
     entries: int  # that were found sound, up to the first problem
     torn: int  # incomplete lines, left by a crash
@@ -61,7 +63,7 @@ class AuditLog:
 
     def append(self, entry: Mapping[str, Scalar], *, durable: bool = False) -> None:
         """Add one entry. It outlasts the process at once, and a power cut if `durable`: then the disk is waited for."""
-        fields = {name: _scalar(name, value) for name, value in _checked(entry).items()}
+        fields = {name: _scalar(name, value) for name, value in _check_names(entry).items()}
         try:
             with self._path.open("a+b", buffering=0) as file:
                 lock(file)
@@ -69,7 +71,7 @@ class AuditLog:
         except OSError as error:
             raise OutputError(
                 f"{self._path}: the entry cannot be written ({error.strerror}). "
-                "Make room or give the right to write there: this site answers nothing that it cannot write down."
+                "Free the disk or give the right to write there: this site answers nothing that it cannot write down."
             ) from error
 
     def _append(self, file: IO[bytes], fields: dict[str, Scalar], durable: bool) -> None:
@@ -77,7 +79,7 @@ class AuditLog:
         before = _furthest(file, size, _read_head(self._path))
         if before is None:
             raise OSError(None, "no entry in what should be an audit log; keep it as evidence and begin a new one")
-        link, line = _made(before, fields)
+        link, line = _make_entry(before, fields)
         if size and os.pread(file.fileno(), 1, size - 1) != b"\n":
             line = b"\n" + line
         _write_all(file, line)
@@ -85,7 +87,7 @@ class AuditLog:
             os.fsync(file.fileno())
         # Not before the entry: a head that is behind after a crash does no harm, one ahead would be a false alarm
         head = {"entries": link.sequence, "hash": link.hash}
-        replace(_head_of(self._path), json.dumps(head).encode(), durable=False)
+        write_bytes(_head_of(self._path), json.dumps(head).encode(), under_lock=True)
 
 
 def verify(path: Path) -> Verdict:
@@ -95,7 +97,7 @@ def verify(path: Path) -> Verdict:
             lock(file, shared=True)
             head, size = _read_head(path), os.fstat(file.fileno()).st_size
         with path.open("rb") as file:  # without the lock: the log only grows, and this may take long
-            return _followed(_lines(file, size), head)
+            return _follow(_lines(file, size), head)
     except FileNotFoundError:
         return _at_the_end(_read_head(path), 0, 0)
     except OSError as error:
@@ -109,34 +111,17 @@ def entries(path: Path, *, last: int | None = None) -> Iterator[dict[str, Any]]:
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         if last is None:
-            yield from (found for _, line in _lines(file, size) if (found := _object(line)) is not None)
+            yield from (entry for _, line in _lines(file, size) if (entry := _object(line)) is not None)
             return
-        window, shown = 0, list[dict[str, Any]]()
-        while window < size and len(shown) < last:  # a little more of the end each time, until it holds enough
+        window, found = 0, list[dict[str, Any]]()
+        while window < size and len(found) < last:  # a little more of the end each time, until it holds enough
             window = min(size, 2 * window or SHORT_TAIL)
             tail = os.pread(file.fileno(), window, size - window)
-            shown = [entry for line in tail.split(b"\n") if (entry := _object(line)) is not None]
-        yield from shown[max(0, len(shown) - last) :]
+            found = [entry for line in tail.split(b"\n") if (entry := _object(line)) is not None]
+        yield from found[max(0, len(found) - last) :]
 
 
-def replace(path: Path, data: bytes, *, durable: bool) -> None:
-    """Write to the side and rename. Under a lock: the side file's name is fixed, so that a crash leaves one at most."""
-    beside = path.with_name(f"{path.name}.new")
-    with beside.open("wb") as file:
-        file.write(data)
-        file.flush()
-        if durable:
-            os.fsync(file.fileno())
-    beside.replace(path)
-    if durable:
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-
-
-def _checked(entry: Mapping[str, Scalar]) -> Mapping[str, Scalar]:
+def _check_names(entry: Mapping[str, Scalar]) -> Mapping[str, Scalar]:
     if len(entry) > MOST_FIELDS:
         raise ParameterError(f"An entry of the audit log has at most {MOST_FIELDS} fields, got {len(entry)}.")
     for name in entry:
@@ -161,7 +146,7 @@ def _scalar(name: str, value: Scalar) -> Scalar:
     )
 
 
-def _made(before: _Link, fields: dict[str, Scalar]) -> tuple[_Link, bytes]:
+def _make_entry(before: _Link, fields: dict[str, Scalar]) -> tuple[_Link, bytes]:
     """The next entry's place in the chain, and its line."""
     now = datetime.now(UTC).isoformat(timespec="microseconds")
     rest = {"sequence": before.sequence + 1, "time": now, **fields, "previous": before.hash}
@@ -199,7 +184,7 @@ def _last(file: IO[bytes], size: int) -> _Link | None:
     return None
 
 
-def _followed(lines: Iterator[tuple[int, bytes]], head: _Link | None) -> Verdict:
+def _follow(lines: Iterator[tuple[int, bytes]], head: _Link | None) -> Verdict:
     last, torn, in_doubt = _Link(), 0, 0
     for number, line in lines:
         link = _link(line)
@@ -252,10 +237,9 @@ def _lines(file: IO[bytes], size: int) -> Iterator[tuple[int, bytes]]:
 
 def _object(line: bytes) -> dict[str, Any] | None:
     try:
-        found = json.loads(line.decode())
-    except (ValueError, RecursionError):
+        return parse_json(line)
+    except ValueError:
         return None
-    return found if isinstance(found, dict) else None
 
 
 def _is_json(line: bytes) -> bool:

@@ -1,4 +1,4 @@
-"""What a site holds: its table, brought into the study's order of nodes and turned into costs."""
+"""A site's data: its table, brought into the study's order of nodes and turned into costs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from silograph.protocol.silo import Silo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fingerprint:
-    """By what a file is known again: its checksum, and what tells at once that it was not touched."""
+    """How to know a file again: by its checksum, and by a stamp that shows at once that nobody touched it."""
 
     sha256: str
     stamp: tuple[int, int, int]  # size, time of change, number of the file
@@ -53,7 +53,7 @@ def check_nodes(nodes: Sequence[str], names: Sequence[str], site: str) -> None:
         raise Refused("nodes", str(error)) from error
 
 
-def load(folder: Path, settings: SiteSettings, study: StudyFile, nodes: Sequence[str]) -> tuple[Silo, Fingerprint]:
+def load_silo(folder: Path, settings: SiteSettings, study: StudyFile, nodes: Sequence[str]) -> tuple[Silo, Fingerprint]:
     """The silo, and the fingerprint of the file it was read from; refuses what the site's limits forbid."""
     try:
         path, table, options = open_table(settings, folder, standardize=study.standardize)

@@ -6,27 +6,27 @@ import hashlib
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from silograph._util.files import writing_folder
+from silograph._util.files import write_json, writing_folder
 from silograph.errors import ProtocolError
+from silograph.federation.folders import SiteFolder
 from silograph.federation.refusals import Refused
-from silograph.federation.site.data import Fingerprint, fingerprint, load, stamp_of
+from silograph.federation.site.data import Fingerprint, fingerprint, load_silo, stamp_of
 from silograph.federation.site.settings import SiteSettings
 from silograph.federation.site.state import Answered, RunMemory, forget_old
 from silograph.federation.study_file import StudyFile
 from silograph.graph.graph import graph_on
-from silograph.methods.registry import setup_of, silo_method
+from silograph.methods.common.setup import build_setup, build_silo_method
 from silograph.protocol.exchange import answer_task
 from silograph.protocol.messages import Header, Task, Update, update_of
 from silograph.protocol.method import Method
-from silograph.protocol.silo import Silo
+from silograph.protocol.silo import Silo, SiloState, restore_silo_state
 from silograph.runs.writer import write_graphs
 
 SETUP, LEARN = "setup", "learn"
-STATE, RESULTS = "state", "results"
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -41,8 +41,16 @@ class SiteRun:
     data: Path
     known: Fingerprint
     kept: RunMemory
-    last: Answered | None
+    last: Answered | None = None
+    state: SiloState[Any] = field(default_factory=SiloState)
     seconds: float = 0.0  # of computing the last answer, for the site's log
+
+    def restore(self) -> None:
+        """Go on from what the site has kept of this run."""
+        found = self.kept.load()
+        if found is not None:
+            state, self.last = found
+            self.state = restore_silo_state(state, self._method(self.last.stage, self.last.scalars).states.silo)
 
     def check_data(self) -> None:
         """Refuse once the file is no longer the one that the run began with."""
@@ -56,8 +64,8 @@ class SiteRun:
             raise Refused("data-changed", f"{self.data}: has changed since run {self.run} began")
         self.known = now
 
-    def repeated(self, stage: str, scalars: Mapping[str, float], header: Header, question: str) -> Update | None:
-        """The answer given before, if just this was asked before; refuses another question for an answered round."""
+    def last_answer_to(self, stage: str, scalars: Mapping[str, float], header: Header, digest: str) -> Update | None:
+        """The answer given before, if just this was asked before; refuses another request for an answered round."""
         last = self.last
         if last is not None and (last.stage, stage) == (LEARN, SETUP):  # else round 1 of learning would be due again
             raise Refused("conflict", f"{stage}, round {header.round}: learning has begun")
@@ -65,31 +73,31 @@ class SiteRun:
             raise Refused("conflict", f"{stage}, round {header.round}: learning began with other parameters")
         if last is None or stage != last.stage or header.round > last.update.header.round:
             return None
-        if question != last.question:
-            raise Refused("conflict", f"{stage}, round {header.round}: was answered before, to another question")
+        if digest != last.question:
+            raise Refused("conflict", f"{stage}, round {header.round}: was answered before, to another request")
         return last.update
 
-    def answer(self, stage: str, scalars: Mapping[str, float], task: Task, question: str, *, report: bool) -> Update:
+    def answer(self, stage: str, scalars: Mapping[str, float], task: Task, digest: str, *, report: bool) -> Update:
         """The silo's answer, written down."""
         method = self._method(stage, scalars)
         began = time.perf_counter()
         try:
-            update = answer_task(method, self.silo, task, report=report)
+            update, self.state = answer_task(method, self.silo, self.state, task, report=report)
         except ProtocolError as error:
             raise Refused("out-of-turn", str(error)) from error
         self.seconds = time.perf_counter() - began
-        self.last = Answered(stage=stage, scalars=scalars, question=question, update=update)
-        self.kept.save(self.silo.memory, self.last)
+        self.last = Answered(stage=stage, scalars=scalars, question=digest, update=update)
+        self.kept.save(self.state, self.last)
         return update
 
     def _method(self, stage: str, scalars: Mapping[str, float]) -> Method:
         if stage == SETUP:
-            return setup_of(self.study.settings, self.silo.pairs)
-        return silo_method(self.study.settings, scalars, self.silo.pairs, len(self.silos))
+            return build_setup(self.study.settings, self.silo.pairs)
+        return build_silo_method(self.study.settings, scalars, self.silo.pairs, len(self.silos))
 
     def finish(self, task: Task, results: Path) -> Update:
-        """Write the site's own results: its graph, and the consensus it was told."""
-        w = self.silo.memory.get("graph")
+        """Write the site's own results: its graph, and the consensus that the coordinator sent."""
+        w = self.state.graph
         if w is None or task.parts.keys() != {"consensus"} or task.vector("consensus").shape != w.shape:
             raise Refused("out-of-turn", "asked to finish a run that has not ended")
         results.mkdir(parents=True, exist_ok=True)
@@ -98,15 +106,15 @@ class SiteRun:
             for name, weights in graphs.items():
                 write_graphs(inside / name, graph_on(self.silo.pairs, weights, self.nodes))
             about = {"run": self.run, "study": self.study.name, "sha256": self.study.sha256, "silos": self.silos}
-            (inside / "about.json").write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+            write_json(inside / "about.json", about)
         return update_of(task.header, self.silo.name, {"graph": w})
 
 
 def open_site_run(
-    folder: Path, settings: SiteSettings, run: str, study: StudyFile, nodes: Sequence[str], silos: Sequence[str]
+    folder: SiteFolder, settings: SiteSettings, run: str, study: StudyFile, nodes: Sequence[str], silos: Sequence[str]
 ) -> SiteRun:
     """Read the site's data for a run, and what the site keeps of it."""
-    silo, known = load(folder, settings, study, nodes)
+    silo, known = load_silo(folder.path, settings, study, nodes)
     about: dict[str, Any] = {
         "study": study.sha256,
         "silos": list(silos),
@@ -114,21 +122,21 @@ def open_site_run(
         "file": str(settings.data),
         "data": known.sha256,
     }
-    kept = RunMemory(folder / STATE, run, about=about)
-    try:
-        forget_old(folder / STATE)
-        silo.memory, last = kept.load()
-    except BaseException:
-        kept.close()
-        raise
-    return SiteRun(
+    kept = RunMemory(folder.state, run, about=about)
+    site_run = SiteRun(
         run=run,
         study=study,
         nodes=tuple(nodes),
         silos=tuple(silos),
         silo=silo,
-        data=settings.data_in(folder),
+        data=settings.data_in(folder.path),
         known=known,
         kept=kept,
-        last=last,
     )
+    try:
+        forget_old(folder.state)
+        site_run.restore()
+    except BaseException:
+        kept.close()
+        raise
+    return site_run

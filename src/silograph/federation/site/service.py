@@ -1,7 +1,8 @@
-"""The site's desk: every question of the coordinator passes it, and every answer.
+"""The site's service: every request of the coordinator passes it, and every answer.
 
-It believes only what the coordinator has signed for this site, asks the site's own file whether to answer, writes both
-down in the audit log, and tells no more than a code when it does not answer. What went wrong stays at the site.
+It believes only what the coordinator has signed for this site, and asks the site's own file whether to answer. It
+writes request and answer into the audit log. When it does not answer, it sends a code and no more: what went wrong
+stays at the site.
 """
 
 from __future__ import annotations
@@ -20,28 +21,31 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from silograph._util.documents import parse_json
 from silograph.errors import OutputError, ProtocolError, SilographError
 from silograph.federation.envelope import SignedMessage, VerifiedMessage, open_message
+from silograph.federation.folders import SiteFolder
 from silograph.federation.identity import Signer, Trust
 from silograph.federation.refusals import Refused
 from silograph.federation.site.approvals import Approvals
 from silograph.federation.site.audit import AuditLog
 from silograph.federation.site.data import check_nodes, open_table
-from silograph.federation.site.run import LEARN, RESULTS, SETUP, SiteRun, open_site_run
+from silograph.federation.site.run import LEARN, SETUP, SiteRun, open_site_run
 from silograph.federation.site.settings import SiteSettings, read_site
 from silograph.federation.study_file import StudyFile, parse_study
-from silograph.methods.registry import PAPER_ROUNDS
-from silograph.protocol.messages import Update, decode_task, encode_update, parts_of
+from silograph.methods.common.settings import PAPER_ROUNDS
+from silograph.protocol.codec import decode_task, encode_update
+from silograph.protocol.messages import Update, parts_of
 
-PATIENCE = 5.0  # seconds that a question waits for the one before it
-RUN = re.compile(r"[0-9a-z][0-9a-z.-]{7,63}")
+TURN_SECONDS = 5.0  # that a request waits for the one before it
+RUN_ID = re.compile(r"[0-9a-z][0-9a-z.-]{7,63}")
 COORDINATOR = "coordinator"  # whom a reply is for
 VERSION = version("silograph")  # once: it is looked up in a file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What leaves the site, and what the log says of it."""
+    """A message that leaves the site, and the log's entry about it."""
 
     body: bytes = b""
     code: str | None = None  # of a refusal
@@ -49,35 +53,35 @@ class Reply:
 
 
 class SiteService:
-    """The desk of one site. Questions are answered one after the other."""
+    """The service of one site. It answers requests one after the other."""
 
     def __init__(self, folder: Path, *, signer: Signer, trust: Trust) -> None:
-        self.folder = folder
+        self.folder = SiteFolder(folder)
         self.settings: SiteSettings = read_site(folder)
-        self.log = AuditLog(folder / "audit.jsonl")
+        self.log = AuditLog(self.folder.audit_log)
         self._approvals = Approvals(folder)
         self._signer, self._trust = signer, trust
         self._site_runs: dict[str, SiteRun] = {}
         self._lock = threading.Lock()
 
     def reply(self, data: bytes) -> bytes:
-        """The sealed answer or refusal to a sealed question. Never raises, never tells why beyond a code."""
+        """The signed answer or refusal to a signed request. Never raises; a refusal gives no reason but a code."""
         try:
-            asked = self._asked(data)
+            request = self._verify(data)
         except (ProtocolError, Refused) as error:
             code = error.code if isinstance(error, Refused) else "malformed"
             digest = hashlib.sha256(data).hexdigest()
-            return self._sealed(digest, {}, self._refusal(code, str(error), {"bytes": len(data)}))
-        about = self._about(asked, len(data))
-        if not self._lock.acquire(timeout=PATIENCE):
-            return self._sealed(asked.digest, asked.head, Reply(code="busy", log={**about, "code": "busy"}))
+            return self._seal(digest, {}, self._refusal(code, str(error), {"bytes": len(data)}))
+        about = self._about(request, len(data))
+        if not self._lock.acquire(timeout=TURN_SECONDS):
+            return self._seal(request.digest, request.head, Reply(code="busy", log={**about, "code": "busy"}))
         try:
             try:
                 self._note({"what": "asked", **about})
-                reply = self._answer(asked, about)
+                reply = self._answer(request, about)
             except OutputError as error:
                 reply = self._refusal("internal", str(error), about)
-            return self._sealed(asked.digest, asked.head, reply)
+            return self._seal(request.digest, request.head, reply)
         finally:
             self._lock.release()
 
@@ -88,40 +92,40 @@ class SiteService:
                 site_run.kept.close()
             self._site_runs.clear()
 
-    # --- who asks, and what ---------------------------------------------------------------------------------------
+    # --- who asks, and for what ---------------------------------------------------------------------------------------
 
-    def _asked(self, data: bytes) -> VerifiedMessage:
-        asked = open_message(data, self._trust)
-        if asked.sender != self.settings.server:
-            raise Refused("not-coordinator", f"asked by {asked.sender!r}, not by {self.settings.server!r}")
-        if asked.text("to") != self.settings.name:
-            raise Refused("not-coordinator", f"a question for {asked.text('to')!r} was brought here")
-        return asked
+    def _verify(self, data: bytes) -> VerifiedMessage:
+        request = open_message(data, self._trust)
+        if request.sender != self.settings.server:
+            raise Refused("not-coordinator", f"asked by {request.sender!r}, not by {self.settings.server!r}")
+        if request.text("to") != self.settings.name:
+            raise Refused("not-coordinator", f"a request to {request.text('to')!r} was brought here")
+        return request
 
-    def _about(self, asked: VerifiedMessage, size: int) -> dict[str, str | int | float | bool | None]:
-        return {"from": asked.sender, **_plain(asked.head, "kind", "run", "stage", "step", "round"), "bytes": size}
+    def _about(self, request: VerifiedMessage, size: int) -> dict[str, str | int | float | bool | None]:
+        return {"from": request.sender, **_plain(request.head, "kind", "run", "stage", "step", "round"), "bytes": size}
 
-    def _answer(self, asked: VerifiedMessage, about: Mapping[str, Any]) -> Reply:
+    def _answer(self, request: VerifiedMessage, about: Mapping[str, Any]) -> Reply:
         kinds = {"hello": self._hello, "round": self._round, "finish": self._finish, "status": self._status}
-        run = asked.head.get("run")
+        run = request.head.get("run")
         try:
-            kind = kinds.get(asked.text("kind"))
-            if kind is None:
-                raise Refused("malformed", "a question of an unknown kind")
-            return kind(asked)
+            answer = kinds.get(request.text("kind"))
+            if answer is None:
+                raise Refused("malformed", "a request of an unknown kind")
+            return answer(request)
         except Refused as error:
             self._forget(run if error.code not in ("conflict", "kept", "rounds") else None)
             return self._refusal(error.code, error.detail, about)
         except ProtocolError as error:
             return self._refusal("malformed", str(error), about)
-        except Exception:  # a site tells no more than that it failed
+        except Exception:  # the coordinator learns no more than that the site failed
             self._forget(run)
             self._keep_trace()
-            return self._refusal("internal", "the trace is in errors.log", about)
+            return self._refusal("internal", f"the trace is in {self.folder.errors.name}", about)
 
-    def _hello(self, asked: VerifiedMessage) -> Reply:
-        run, (study, nodes, silos) = self._run_of(asked), _study_of(asked)
-        self._check_study(study, asked.sender)
+    def _hello(self, request: VerifiedMessage) -> Reply:
+        run, (study, nodes, silos) = self._run_of(request), _parse_hello(request)
+        self._check_study(study, request.sender)
         site_run = self._site_runs.get(run)
         if site_run is None:
             site_run = open_site_run(self.folder, self.settings, run, study, nodes, silos)
@@ -131,41 +135,42 @@ class SiteService:
         site_run.check_data()
         return Reply(log={"study": study.sha256, "left": "that it is ready"})
 
-    def _round(self, asked: VerifiedMessage) -> Reply:
-        site_run = self._site_run(asked)
-        stage, scalars = asked.text("stage"), _scalars(asked)
+    def _round(self, request: VerifiedMessage) -> Reply:
+        site_run = self._site_run(request)
+        stage, scalars = request.text("stage"), _scalars(request)
         if stage not in (SETUP, LEARN):
             raise Refused("malformed", f"stage {stage!r}")
-        task = decode_task(asked.body, n_pairs=site_run.silo.pairs.size)
-        told = (site_run.run, asked.head.get("step"), asked.head.get("round"))  # the log has it from the head
-        if (task.header.run, task.header.step, task.header.round) != told:
-            raise Refused("malformed", "a task of another run or round than the envelope tells")
-        question = hashlib.sha256(json.dumps([stage, sorted(scalars.items()), asked.body_digest]).encode()).hexdigest()
-        self._check_study(site_run.study, asked.sender, begun=True)
+        task = decode_task(request.body, n_pairs=site_run.silo.pairs.size)
+        announced = (site_run.run, request.head.get("step"), request.head.get("round"))  # the log has it from the head
+        if (task.header.run, task.header.step, task.header.round) != announced:
+            raise Refused("malformed", "a task of another run or round than the envelope says")
+        parts = [stage, sorted(scalars.items()), request.body_digest]
+        digest = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+        self._check_study(site_run.study, request.sender, running=True)
         site_run.check_data()
-        update, seconds = site_run.repeated(stage, scalars, task.header, question), 0.0
+        update, seconds = site_run.last_answer_to(stage, scalars, task.header, digest), 0.0
         if update is None:
             self._count_round(site_run.study)
-            update = site_run.answer(stage, scalars, task, question, report=self._may_report(site_run.study))
+            update = site_run.answer(stage, scalars, task, digest, report=self._may_report(site_run.study))
             seconds = site_run.seconds
         return Reply(body=encode_update(update), log={"left": _contents(update), "seconds": round(seconds, 4)})
 
-    def _finish(self, asked: VerifiedMessage) -> Reply:
-        site_run = self._site_run(asked)
-        self._check_study(site_run.study, asked.sender, begun=True)
-        update = site_run.finish(decode_task(asked.body, n_pairs=site_run.silo.pairs.size), self.folder / RESULTS)
+    def _finish(self, request: VerifiedMessage) -> Reply:
+        site_run = self._site_run(request)
+        self._check_study(site_run.study, request.sender, running=True)
+        update = site_run.finish(decode_task(request.body, n_pairs=site_run.silo.pairs.size), self.folder.results)
         if not (site_run.study.share_graphs and self.settings.share_graph):
             raise Refused("kept", "the graph stays here, in results/")
         return Reply(body=encode_update(update), log={"left": _contents(update)})
 
-    def _status(self, asked: VerifiedMessage) -> Reply:
+    def _status(self, request: VerifiedMessage) -> Reply:
         body = json.dumps({"version": VERSION, "data": self._readiness()}).encode()
         return Reply(body=body, log={"left": body.decode()})
 
     def _readiness(self) -> str:
         try:
-            _, table, _ = open_table(self.settings, self.folder, standardize=False)
-            nodes = self.folder / "nodes.txt"
+            _, table, _ = open_table(self.settings, self.folder.path, standardize=False)
+            nodes = self.folder.nodes
             if nodes.exists():
                 check_nodes(nodes.read_text(encoding="utf-8").splitlines(), table.names, self.settings.name)
         except Refused:
@@ -177,18 +182,18 @@ class SiteService:
 
     # --- what the site's own file says ----------------------------------------------------------------------------
 
-    def _check_study(self, study: StudyFile, asked_by: str, *, begun: bool = False) -> None:
+    def _check_study(self, study: StudyFile, asked_by: str, *, running: bool = False) -> None:
         if not (self.settings.approve_all or self._approvals.is_approved(study.sha256)):
-            if begun:
+            if running:
                 raise Refused("revoked", f"study {study.name!r}, {study.sha256}")
             self._approvals.note_pending(study.sha256, study.text.decode(), asked_by=asked_by)
             raise Refused("unapproved", f"study {study.name!r}, {study.sha256}")
         settings = study.settings
         if settings.method not in self.settings.methods:
             raise Refused("method", f"{settings.method!r} is not among those that site.toml allows")
-        asked = settings.rounds or (PAPER_ROUNDS if settings.by_gradient else 0)
-        if asked > self.settings.max_rounds:
-            raise Refused("rounds", f"asks for {asked} rounds, site.toml allows {self.settings.max_rounds}")
+        n_rounds = settings.rounds or (PAPER_ROUNDS if settings.by_gradient else 0)
+        if n_rounds > self.settings.max_rounds:
+            raise Refused("rounds", f"asks for {n_rounds} rounds, site.toml allows {self.settings.max_rounds}")
 
     def _may_report(self, study: StudyFile) -> bool:
         return study.settings.report and self.settings.report
@@ -199,20 +204,20 @@ class SiteService:
 
     # --- runs -----------------------------------------------------------------------------------------------------
 
-    def _run_of(self, asked: VerifiedMessage) -> str:
-        run = asked.text("run")
-        if not RUN.fullmatch(run):
+    def _run_of(self, request: VerifiedMessage) -> str:
+        run = request.text("run")
+        if not RUN_ID.fullmatch(run):
             raise Refused("malformed", "the name of a run is not one of silograph's")
         return run
 
-    def _site_run(self, asked: VerifiedMessage) -> SiteRun:
-        site_run = self._site_runs.get(self._run_of(asked))
+    def _site_run(self, request: VerifiedMessage) -> SiteRun:
+        site_run = self._site_runs.get(self._run_of(request))
         if site_run is None:
             raise Refused("unknown-run")
         return site_run
 
     def _forget(self, run: object) -> None:
-        """After a refusal or a failure, read everything anew: memory may have changed in part."""
+        """After a refusal or a failure, read everything anew: the state may have changed in part."""
         site_run = self._site_runs.pop(run, None) if isinstance(run, str) else None
         if site_run is not None:
             site_run.kept.close()
@@ -222,17 +227,17 @@ class SiteService:
     def _refusal(self, code: str, detail: str, about: Mapping[str, Any]) -> Reply:
         return Reply(code=code, log={**about, "code": code, "detail": detail})
 
-    def _sealed(self, question: str, head: Mapping[str, Any], reply: Reply) -> bytes:
-        data = self._signed(question, head, reply)
+    def _seal(self, digest: str, head: Mapping[str, Any], reply: Reply) -> bytes:
+        data = self._sign(digest, head, reply)
         what = {"what": "refused" if reply.code else "answered", **_plain(head, "run", "round")}
         try:
             self._note({**what, **reply.log, "bytes_sent": len(data)}, durable=reply.code is None)
         except OutputError:  # what cannot be written down does not leave
-            return self._signed(question, head, Reply(code="internal", log={}))
+            return self._sign(digest, head, Reply(code="internal", log={}))
         return data
 
-    def _signed(self, question: str, head: Mapping[str, Any], reply: Reply) -> bytes:
-        answer: dict[str, Any] = {"kind": "refusal" if reply.code else "answer", "re": question}
+    def _sign(self, digest: str, head: Mapping[str, Any], reply: Reply) -> bytes:
+        answer: dict[str, Any] = {"kind": "refusal" if reply.code else "answer", "re": digest}
         answer |= {"run": head.get("run"), "version": VERSION}
         if reply.code:
             answer["code"] = reply.code
@@ -244,22 +249,22 @@ class SiteService:
     def _keep_trace(self) -> None:
         """For the site's engineer alone."""
         with suppress(OSError):  # a full disk may be the very reason
-            handle = os.open(self.folder / "errors.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            handle = os.open(self.folder.errors, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             with os.fdopen(handle, "a", encoding="utf-8") as file:
                 file.write(f"{datetime.now(UTC).isoformat()}\n{traceback.format_exc()}\n")
 
 
-def _study_of(asked: VerifiedMessage) -> tuple[StudyFile, tuple[str, ...], tuple[str, ...]]:
+def _parse_hello(request: VerifiedMessage) -> tuple[StudyFile, tuple[str, ...], tuple[str, ...]]:
     """The study, the nodes and the silos that a hello names."""
     try:
-        about = json.loads(asked.body)
+        about = parse_json(request.body)
         study = parse_study(about["study"].encode(), source="study")
         nodes, silos = (tuple(about[name]) for name in ("nodes", "silos"))
-    except (ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Refused("malformed", f"the study cannot be read: {error}") from error
     if not all(isinstance(name, str) and name for name in (*nodes, *silos)) or len(set(silos)) != len(silos):
         raise Refused("malformed", "nodes and silos must be names, each silo once")
-    if asked.head["to"] not in silos:
+    if request.head["to"] not in silos:
         raise Refused("malformed", "this site is not among the silos of the run")
     if study.sites is not None and not set(silos) <= set(study.sites):
         raise Refused("sites", f"{', '.join(silos)}: the study names others")
@@ -277,8 +282,8 @@ def _plain(head: Mapping[str, Any], *names: str) -> dict[str, str | int]:
     return {name: value for name, value in found.items() if isinstance(value, str) or fitting[name]}
 
 
-def _scalars(asked: VerifiedMessage) -> dict[str, float]:
-    scalars = asked.head.get("scalars", {})
+def _scalars(request: VerifiedMessage) -> dict[str, float]:
+    scalars = request.head.get("scalars", {})
     if not isinstance(scalars, dict) or not all(type(value) is float for value in scalars.values()):
         raise Refused("malformed", "the model's parameters must be numbers")
     return scalars
@@ -287,4 +292,4 @@ def _scalars(asked: VerifiedMessage) -> dict[str, float]:
 def _contents(update: Update) -> str:
     """What an answer holds: names and how many numbers, never the numbers."""
     parts = [f"{name} ({1 if isinstance(part, float) else part.size})" for name, part in parts_of(update).items()]
-    return ", ".join([*parts, *(f"{name} (1, told singly)" for name in update.reported)])
+    return ", ".join([*parts, *(f"{name} (1, reported)" for name in update.reported)])

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import json
-import tomllib
-from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, get_type_hints
 
+from silograph._util.documents import check_keys, fill, fit_value, parse_toml, placing_errors, read_bytes, show
 from silograph._util.files import make_folder, write_text
 from silograph.errors import OutputError, ParameterError
-from silograph.methods.settings import MethodName
+from silograph.federation.folders import SiteFolder
+from silograph.methods.common.registry import built_in, check_method
 
-FILE = "site.toml"
-METHODS: tuple[MethodName, ...] = get_args(MethodName)
+METHODS = built_in()
+LARGEST_SETTINGS = 1_000_000  # bytes
 SECTIONS = {
-    "": ("name", "federation", "server", "data"),
     "table": ("drop", "key", "header"),
     "limits": ("min_samples", "max_rounds", "methods", "report", "share_graph", "approve_all"),
 }
+TOP = ("name", "federation", "server", "data")
+HOMES = {"at the top of the file": TOP, **{f"below the line [{name}]": keys for name, keys in SECTIONS.items()}}
 TEXT = """\
 # The settings of this site. Only its own people write this file; the coordinator can neither read nor change it.
 # It is read when a study begins: changes hold from the next one on.
@@ -47,7 +48,7 @@ min_samples = {min_samples}
 max_rounds = {max_rounds}
 # Methods that a study may use; take out what you do not want
 methods = {methods}
-# Whether our number of samples and edges, our distance and our contribution may be told singly
+# Whether our number of samples and edges, our distance and our contribution may be reported
 report = {report}
 # Whether our learned graph may be sent to the coordinator, when a study asks for it
 share_graph = {share_graph}
@@ -69,26 +70,22 @@ class SiteSettings:
     header: bool | None = None  # None: look
     min_samples: int = 20
     max_rounds: int = 1000  # of an approved study, all its runs together
-    methods: tuple[MethodName, ...] = METHODS
-    report: bool = True  # whether this site's own numbers may be told singly
+    methods: tuple[str, ...] = METHODS
+    report: bool = True  # whether this site may report its own numbers
     share_graph: bool = True  # whether this site's graph may be sent, when a study asks for it
     approve_all: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("name", "federation", "server"):
-            _check_text(name, getattr(self, name))
-        _check_text("data", str(self.data))
-        if self.key is not None:
-            _check_text("key", self.key)
-        _check_list("drop", self.drop)
-        _check_list("methods", self.methods)
-        for method in self.methods:
-            if method not in METHODS:
-                raise ParameterError(f"methods: {method!r} does not exist. Write some of: {', '.join(METHODS)}.")
+        hints = get_type_hints(SiteSettings)
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value is not None or field.default is not None:
+                fit_value(value, hints[field.name], field.name)
+        for number, method in enumerate(self.methods, start=1):
+            check_method(method, f"methods, entry {number}")
         for name in ("min_samples", "max_rounds"):
-            _check_count(name, getattr(self, name))
-        for name in ("report", "share_graph", "approve_all", *(["header"] if self.header is not None else [])):
-            _check_switch(name, getattr(self, name))
+            if (value := getattr(self, name)) < 0:
+                raise ParameterError(f"{name}: expected a whole number ≥ 0, got {value}. Write one, such as 100.")
 
     def data_in(self, folder: Path) -> Path:
         """Where the table is, for a site in this folder."""
@@ -97,17 +94,17 @@ class SiteSettings:
 
 def read_site(folder: Path) -> SiteSettings:
     """The settings in the site's folder."""
-    path = folder / FILE
-    found = _read(path)
-    try:
-        return SiteSettings(**_arguments(found))
-    except ParameterError as error:
-        raise ParameterError(f"{path}, {error}") from error
+    path = SiteFolder(folder).settings
+    cure = "Write text as \"text\", and a path with \\ in single quotes: 'C:\\data'."
+    data = read_bytes(path, most=LARGEST_SETTINGS, cure=f"Name the folder of a site: one that holds {path.name}.")
+    found = parse_toml(data, source=str(path), cure=cure)
+    with placing_errors(f"{path}, "):
+        return fill(SiteSettings, _flatten(found), homes=HOMES)
 
 
 def write_site(folder: Path, settings: SiteSettings) -> Path:
     """Write the settings down, once: afterwards the file belongs to the site's people."""
-    path = folder / FILE
+    path = SiteFolder(folder).settings
     if path.exists():
         raise OutputError(f"{path}: is there already. Edit it by hand, or choose another folder.")
     make_folder(folder)
@@ -117,76 +114,20 @@ def write_site(folder: Path, settings: SiteSettings) -> Path:
     return write_text(path, TEXT.format(**values))
 
 
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))  # some editors of Windows put a mark in front
-    except OSError as error:
-        raise ParameterError(
-            f"{path}: cannot be read ({error.strerror}). Name the folder of a site: one that holds {FILE}."
-        ) from error
-    except (ValueError, RecursionError) as error:
-        raise ParameterError(
-            f"{path}: is not TOML ({error}). Write text as \"text\", and a path with \\ in single quotes: 'C:\\data'."
-        ) from error
-
-
-def _arguments(found: Mapping[str, Any]) -> dict[str, Any]:
-    """The file's keys, each from its own section, as the settings take them."""
-    known = {**dict.fromkeys(SECTIONS[""]), "table": None, "limits": None}
-    _check_known(found, known, "at the top of the file")
-    arguments = {name: value for name, value in found.items() if name not in SECTIONS}
-    for section in ("table", "limits"):
-        values = found.get(section, {})
-        if not isinstance(values, dict):
+def _flatten(found: dict[str, Any]) -> dict[str, Any]:
+    """The keys of all sections in one table, once each stands in its own section."""
+    check_keys(found, (*TOP, *SECTIONS), homes=HOMES)
+    values = {name: value for name, value in found.items() if name in TOP}
+    for section, keys in SECTIONS.items():
+        table = found.get(section, {})
+        if not isinstance(table, dict):
             raise ParameterError(
-                f"{section}: expected a section, got {values!r}. Write [{section}] on a line of its own."
+                f"{section}: expected a section, got {show(table)}. Write [{section}] on a line of its own."
             )
-        _check_known(values, SECTIONS[section], f"in [{section}]")
-        arguments |= values
-    for field in fields(SiteSettings):
-        if field.default is MISSING and field.name not in arguments:
-            raise ParameterError(f'{field.name}: is missing. Write {field.name} = "…" at the top of the file.')
-    _check_text("data", arguments["data"])
-    lists = {name: tuple(value) for name, value in arguments.items() if isinstance(value, list)}
-    return arguments | lists | {"data": Path(arguments["data"])}
-
-
-def _check_known(found: Mapping[str, Any], known: Any, where: str) -> None:
-    for name in found:
-        home = next((f"[{section}]" for section in ("table", "limits") if name in SECTIONS[section]), None)
-        if name not in known and home is not None:
-            raise ParameterError(f"{name}: stands {where}. Move it below the line {home}.")
-        if name not in known:
-            raise ParameterError(f"{name}: no such setting {where}. Expected {', '.join(known)}. Correct or remove it.")
-
-
-def _check_text(name: str, value: object) -> None:
-    if not isinstance(value, str) or not value:
-        raise ParameterError(f'{name}: expected text, got {value!r}. Write {name} = "…".')
-    try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        raise ParameterError(f"{name}: {value!r} has characters that no text file can hold. Rename it.") from error
-
-
-def _check_list(name: str, value: object) -> None:
-    if not isinstance(value, tuple):
-        raise ParameterError(f'{name}: expected a list, got {value!r}. Write {name} = ["…", "…"], or [] for none.')
-    for item in value:
-        if not isinstance(item, str):
-            raise ParameterError(f'{name}: expected a list of texts, got {item!r} in it. Write it as "…".')
-        if item:
-            _check_text(name, item)
-
-
-def _check_count(name: str, value: object) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise ParameterError(f"{name}: expected a whole number ≥ 0, got {value!r}. Write one, such as {name} = 100.")
-
-
-def _check_switch(name: str, value: object) -> None:
-    if not isinstance(value, bool):
-        raise ParameterError(f"{name}: expected true or false, got {value!r}. Write {name} = true, without quotes.")
+        with placing_errors(f"[{section}] "):
+            check_keys(table, keys, homes=HOMES)
+        values |= table
+    return values
 
 
 def _toml(value: object) -> str:

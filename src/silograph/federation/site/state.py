@@ -1,4 +1,4 @@
-"""What a site keeps of a run: the silo's memory and its last answer, written before the answer leaves.
+"""What a site keeps of a run: the silo's state and its last answer, written before the answer leaves.
 
 One answer is enough: the coordinator writes down a round before it asks the next, so that after any crash it asks for
 the round that the site answered last, or for the one after it.
@@ -6,28 +6,29 @@ the round that the site answered last, or for the one after it.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from silograph._util.files import write_text
+from silograph._util.documents import parse_json
+from silograph._util.files import write_json
 from silograph._util.locks import Lock
+from silograph._util.trees import to_tree
 from silograph.engine.checkpoint import Checkpoint
 from silograph.federation.refusals import Refused
 from silograph.protocol.messages import Header, Update, parts_of, update_of
-from silograph.protocol.silo import Memory
+from silograph.protocol.silo import SiloState
 
-ABOUT = "about.json"
-KEPT_RUNS = 20  # later ones push out earlier ones
+ABOUT, LOCK, ROUNDS = "about.json", "lock", "rounds"
+MOST_RUNS_KEPT = 20  # later ones push out earlier ones
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Answered:
-    """The last answer, and the digest of the question."""
+    """The last answer, and the digest of the request."""
 
     stage: str
     scalars: Mapping[str, float]  # what set-up found, which holds for the whole of learning
@@ -41,53 +42,52 @@ class RunMemory:
     def __init__(self, folder: Path, run: str, *, about: Mapping[str, Any]) -> None:
         self.folder = folder / run
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._lock = Lock(self.folder / "lock")
+        self._lock = Lock(self.folder / LOCK)
         if not self._lock.take(wait=5.0):
             raise Refused("busy", f"{self.folder}: another process of this site has the run")
         try:
             self._check_about(dict(about))
-            os.utime(self.folder)  # of use today: `forget_old` takes others first
+            os.utime(self.folder)  # used today: `forget_old` takes others first
         except BaseException:
             self._lock.release()
             raise
-        self._checkpoint = Checkpoint(self.folder / "rounds", run_id=run)
+        self._checkpoint = Checkpoint(self.folder / ROUNDS, run_id=run)
 
     def _check_about(self, about: dict[str, Any]) -> None:
         """A run keeps its study, its silos, its nodes and its data from beginning to end."""
         path = self.folder / ABOUT
         if not path.exists():
-            write_text(path, json.dumps(about, indent=2) + "\n")
+            write_json(path, about)
             return
-        before = json.loads(path.read_text(encoding="utf-8"))
+        before = parse_json(path.read_bytes())
         if before.get("data") != about["data"]:
             raise Refused("data-changed", f"{about['file']}: has changed since run {self.folder.name} began")
         if before != about:
             raise Refused("conflict", f"{path}: the run began with another study, other silos or other nodes")
 
-    def load(self) -> tuple[Memory, Answered | None]:
-        """The silo's memory and the last answer."""
+    def load(self) -> tuple[dict[str, Any], Answered] | None:
+        """The silo's state as plain data, and the last answer; nothing before the first."""
         kept = self._checkpoint.load()
         if kept is None:
-            return {}, None
+            return None
         last = kept["last"]
         update = update_of(Header(**last["header"]), last["silo"], last["parts"], reported=last["reported"])
         about = {name: last[name] for name in ("stage", "scalars", "question")}
-        return kept["memory"], Answered(**about, update=update)
+        return kept["state"], Answered(**about, update=update)
 
-    def save(self, memory: Memory, last: Answered) -> None:
+    def save(self, state: SiloState[Any], last: Answered) -> None:
         """Write down both, whole or not at all."""
         update = last.update
-        header = update.header
         kept = {
             "stage": last.stage,
             "scalars": dict(last.scalars),
             "question": last.question,
-            "header": {"run": header.run, "method": header.method, "step": header.step, "round": header.round},
+            "header": asdict(update.header),
             "silo": update.silo,
             "reported": dict(update.reported),
             "parts": dict(parts_of(update)),
         }
-        self._checkpoint.save({"memory": memory, "last": kept})
+        self._checkpoint.save({"state": to_tree(state), "last": kept})
 
     def close(self) -> None:
         """Let another process have the run."""
@@ -97,8 +97,8 @@ class RunMemory:
 def forget_old(folder: Path) -> None:
     """Keep the latest runs only, and those that a process has."""
     runs = sorted((entry for entry in folder.iterdir() if entry.is_dir()), key=lambda entry: entry.stat().st_mtime)
-    for old in runs[:-KEPT_RUNS]:
-        lock = Lock(old / "lock")
+    for old in runs[:-MOST_RUNS_KEPT]:
+        lock = Lock(old / LOCK)
         if lock.take():
             shutil.rmtree(old, ignore_errors=True)
             lock.release()

@@ -1,6 +1,6 @@
 """The dual function's loops over pairs, compiled; all of Newton's method is made of them.
 
-They take 1/q, one number for all pairs or one per pair (per_pair.py).
+They take 1/q, one number for all pairs or one per pair (broadcast.py).
 
 Each takes the pairs as `all_pairs, rows, cols` (`Pairs.index`), the arrays being empty when all pairs are meant. Loops
 over all pairs take one slice per row of the upper triangle: with plain indices the compiler finds no vectors.
@@ -13,7 +13,7 @@ import numpy as np
 from silograph._util.kernel import kernel
 from silograph._util.types import IntVector, Vector
 from silograph.local.problem import LocalProblem
-from silograph.local.solvers.per_pair import at, inside, outside, part, put, room
+from silograph.local.solvers.broadcast import allocate, factor_inside, factor_outside, slice_of, store, value_at
 
 BLOCK = 64  # pairs looked at together
 
@@ -59,28 +59,28 @@ def weight_sums(
         for e in range(rows.size):
             slack = y[rows[e]] + y[cols[e]] - cost[e]
             if slack > 0.0:
-                weight = slack * inside(inverse, e)
+                weight = slack * factor_inside(inverse, e)
                 squares += slack * weight
                 count += 1
                 degrees[rows[e]] += weight
                 degrees[cols[e]] += weight
-        degrees *= outside(inverse)
-        return squares * outside(inverse), count
+        degrees *= factor_outside(inverse)
+        return squares * factor_outside(inverse), count
     start = 0
     for i in range(n):
         own, total, stop = y[i], 0.0, start + n - i - 1
-        costs, factors, others, rest = cost[start:stop], part(inverse, start, stop), y[i + 1 :], degrees[i + 1 :]
+        costs, factors, others, rest = cost[start:stop], slice_of(inverse, start, stop), y[i + 1 :], degrees[i + 1 :]
         for k in range(costs.size):
             slack = max(own + others[k] - costs[k], 0.0)
-            weight = slack * inside(factors, k)
+            weight = slack * factor_inside(factors, k)
             squares += slack * weight
             count += slack > 0.0
             total += weight
             rest[k] += weight
         degrees[i] += total
         start = stop
-    degrees *= outside(inverse)
-    return squares * outside(inverse), count
+    degrees *= factor_outside(inverse)
+    return squares * factor_outside(inverse), count
 
 
 @kernel
@@ -95,14 +95,14 @@ def list_active(
 ) -> tuple[IntVector, IntVector, float | Vector]:
     """The active pairs, of which there are `n_active`, in order, and their 1/q."""
     left, right = np.empty(n_active, np.int32), np.empty(n_active, np.int32)
-    factors = room(inverse, n_active)
+    factors = allocate(inverse, n_active)
     filled = 0
     if not all_pairs:
         for e in range(rows.size):
             if y[rows[e]] + y[cols[e]] - cost[e] > 0.0:
                 left[filled] = rows[e]
                 right[filled] = cols[e]
-                put(factors, filled, at(inverse, e))
+                store(factors, filled, value_at(inverse, e))
                 filled += 1
         return left, right, factors
     n = y.size
@@ -120,7 +120,7 @@ def list_active(
                     if own + theirs[k] - some[k] > 0.0:
                         left[filled] = i
                         right[filled] = i + 1 + first + k
-                        put(factors, filled, at(inverse, start + first + k))
+                        store(factors, filled, value_at(inverse, start + first + k))
                         filled += 1
         start += n - i - 1
     return left, right, factors
@@ -133,14 +133,14 @@ def fill_weights(
     """Fill `w` with w(y)."""
     if not all_pairs:
         for e in range(rows.size):
-            w[e] = max(y[rows[e]] + y[cols[e]] - cost[e], 0.0) * at(inverse, e)
+            w[e] = max(y[rows[e]] + y[cols[e]] - cost[e], 0.0) * value_at(inverse, e)
         return
     n = y.size
     start = 0
     for i in range(n):
         own, stop = y[i], start + n - i - 1
         costs, others, out = cost[start:stop], y[i + 1 :], w[start:stop]
-        factors = part(inverse, start, stop)
+        factors = slice_of(inverse, start, stop)
         for k in range(costs.size):
-            out[k] = max(own + others[k] - costs[k], 0.0) * at(factors, k)
+            out[k] = max(own + others[k] - costs[k], 0.0) * value_at(factors, k)
         start = stop

@@ -17,9 +17,9 @@ from silograph._util.kernel import kernel
 from silograph._util.types import IntVector, Vector
 from silograph.graph.nearest import cheapest_cost, cheapest_pair
 from silograph.local.problem import SERIES, LocalProblem
+from silograph.local.solvers.broadcast import value_at
 from silograph.local.solvers.dual import list_active, weight_sums, weights_at
-from silograph.local.solvers.per_pair import at
-from silograph.local.solvers.solution import Solution, certified
+from silograph.local.solvers.solution import Solution, certify
 
 CG_TOL = 1e-2  # how well a direction is solved for, far from the optimum; near it, as well as the gap demands
 CG_BEST = 1e-12  # what rounding allows
@@ -46,9 +46,9 @@ def solve(problem: LocalProblem, *, start: Vector | None = None, tol: float = 1e
     rounding = problem.rounding(y)
     has_edges = problem.zeta > 0 or float(problem.pairs.degrees(w).min()) > 0  # a lone weight may round to nothing
     if has_edges and gap + rounding < np.inf and rounding <= max(0.01 * tol, NEGLIGIBLE) * problem.scale(primal):
-        return certified(problem, w, y, primal=primal, gap=gap + rounding, n_iter=n_iter, tol=tol)
+        return certify(problem, w, y, primal=primal, gap=gap + rounding, n_iter=n_iter, tol=tol)
     w = _with_an_edge_everywhere(problem, w, y)
-    return certified(problem, w, y, primal=problem.value(w), gap=problem.gap(w, y), n_iter=n_iter, tol=tol)
+    return certify(problem, w, y, primal=problem.value(w), gap=problem.gap(w, y), n_iter=n_iter, tol=tol)
 
 
 def default_start(problem: LocalProblem) -> Vector:
@@ -178,8 +178,8 @@ def direction(
     barrier = alpha / (y * y)
     diagonal = barrier.copy()
     for e in range(rows.size):
-        diagonal[rows[e]] += at(factors, e)
-        diagonal[cols[e]] += at(factors, e)
+        diagonal[rows[e]] += value_at(factors, e)
+        diagonal[cols[e]] += value_at(factors, e)
     x = np.zeros(n)
     residual = -gradient
     search = residual / diagonal
@@ -192,7 +192,7 @@ def direction(
         for v in range(n):
             product[v] = barrier[v] * search[v]
         for e in range(rows.size):
-            value = at(factors, e) * (search[rows[e]] + search[cols[e]])
+            value = value_at(factors, e) * (search[rows[e]] + search[cols[e]])
             product[rows[e]] += value
             product[cols[e]] += value
         curvature = 0.0

@@ -21,7 +21,7 @@ class Solution:
     converged: bool
 
 
-def certified(
+def certify(
     problem: LocalProblem, w: Vector, y: Vector, *, primal: float, gap: float, n_iter: int, tol: float
 ) -> Solution:
     """The solution (w, y) with its value and gap, judged against `tol`."""

@@ -11,7 +11,7 @@ Momentum starts anew where a silo starts from the mean, and is carried on where 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -20,13 +20,15 @@ import numpy as np
 from silograph._util.types import Vector
 from silograph._util.vectors import distance, dot
 from silograph.local.problem import LocalProblem
-from silograph.local.solvers.gradient import gradient_steps
-from silograph.methods.common.steps import FIRST_WEIGHT, is_sound, steps_of
-from silograph.protocol.messages import NUMBER, NUMBER_NONNEGATIVE, PAIRS_NONNEGATIVE, Step, Task, Total
-from silograph.protocol.method import Answer, Cohort, Decision, of_graph
-from silograph.protocol.silo import Memory, Silo
+from silograph.local.solvers.gradient import take_gradient_steps
+from silograph.methods.common.settings import StudySettings
+from silograph.methods.common.setup import ModelParameters
+from silograph.methods.common.steps import FIRST_WEIGHT, is_sound, step_of, steps_of
+from silograph.protocol.messages import NUMBER, NUMBER_NONNEGATIVE, PAIRS_NONNEGATIVE, Parts, Step, Task, Total
+from silograph.protocol.method import Answer, Cohort, Decision, Outcome, States, report_on
+from silograph.protocol.silo import Silo, SiloState
 
-SETTLED = 1e-6  # relative change of the mean in one round at which it counts as converged
+STILL = 1e-6  # relative change of the mean in one round at which it counts as converged
 
 STEPS = MappingProxyType(
     {
@@ -37,8 +39,8 @@ STEPS = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rounds:
-    """The settings of such a method."""
+class LocalSteps:
+    """The model, and how a silo steps down its own problem."""
 
     alpha: float
     beta: float
@@ -54,12 +56,10 @@ class Rounds:
         """The silo's own problem."""
         return silo.problem(alpha=self.alpha, beta=self.beta, zeta=self.zeta)
 
-    def gradient_steps(
-        self, silo: Silo, problem: LocalProblem, w: Vector, before: Vector, anchor: Vector | None = None
-    ) -> tuple[Vector, Vector]:
+    def advance(self, silo: Silo, w: Vector, before: Vector, anchor: Vector | None = None) -> tuple[Vector, Vector]:
         """(w, w_before) after the silo's K steps, pulled towards the anchor if there is one."""
-        return gradient_steps(
-            problem,
+        return take_gradient_steps(
+            self.problem(silo),
             w,
             before,
             n_steps=steps_of(silo, self.local_steps),
@@ -70,70 +70,106 @@ class Rounds:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class OwnGraph:
+    """What a silo keeps that goes on from its own graph."""
+
+    w: Vector
+    w_before: Vector
+
+
+LocalHalf = Callable[[LocalSteps, Silo, SiloState[OwnGraph], Task], Answer[OwnGraph]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AveragingState:
+    """What the coordinator keeps."""
+
+    mean: Vector
+    converged: bool = False
+    diverged: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Averaging:
     """Such a method: its name and its silo's half make the difference, the coordinator's half is the same for all."""
 
     name: str
-    settings: Rounds
-    half: Callable[[Rounds, Silo, Task], Answer]
+    settings: LocalSteps
+    local_half: LocalHalf
     steps: ClassVar[Mapping[str, Step]] = STEPS
+    states: ClassVar[States] = States(silo=OwnGraph, coordinator=AveragingState)
 
-    def local(self, silo: Silo, task: Task) -> Answer:
-        return self.half(self.settings, silo, task)
+    def local(self, silo: Silo, state: SiloState[OwnGraph], task: Task) -> Answer[OwnGraph]:
+        return self.local_half(self.settings, silo, state, task)
 
-    def begin(self, cohort: Cohort) -> Decision:
+    def begin(self, cohort: Cohort) -> Decision[AveragingState]:
         """The first task: w⁰ to all."""
         mean = np.full(cohort.pairs.size, self.settings.first_weight)
-        state = {"mean": mean, "consensus": mean, "diverged": False, "gap": np.nan, "converged": False}
-        return Decision(state=state, step="round", parts={"mean": mean})
+        return Decision(state=AveragingState(mean=mean), step="round", parts={"mean": mean})
 
-    def merge(self, cohort: Cohort, state: Memory, total: Total) -> Decision:
+    def merge(self, cohort: Cohort, state: AveragingState, total: Total) -> Decision[AveragingState]:
         """The mean, T times; then the end."""
         if total.header.step == "close":
-            state = state | {"objective": total.number("objective")}
-            return Decision(state=state, step=None, record={"objective": state["objective"]})
+            objective = total.number("objective")
+            outcome = Outcome(
+                consensus=state.mean, objective=objective, converged=state.converged, diverged=state.diverged
+            )
+            return Decision(outcome=outcome, record={"objective": objective})
         if total.number("diverged"):
-            return Decision(state=state | {"diverged": True}, step="close", parts={"mean": state["mean"]})
+            return Decision(state=replace(state, diverged=True), step="close", parts={"mean": state.mean})
         mean = total.vector("w") / cohort.n_silos
-        moved = float(distance(mean, state["mean"]) / max(np.sqrt(dot(mean, mean)), 1e-300))
-        state = state | {"mean": mean, "consensus": mean, "converged": bool(moved < SETTLED)}
+        moved = float(distance(mean, state.mean) / max(np.sqrt(dot(mean, mean)), 1e-300))
+        state = AveragingState(mean=mean, converged=bool(moved < STILL))
         step = "round" if total.header.round < self.settings.rounds else "close"
         return Decision(state=state, step=step, parts={"mean": mean}, record={"moved": moved})
 
 
-def told(w: Vector, fallback: Vector) -> dict[str, Vector | float]:
+def build_averaging(
+    name: str, local_half: LocalHalf, settings: StudySettings, parameters: ModelParameters
+) -> Averaging:
+    """Such a method for a study."""
+    steps = LocalSteps(
+        alpha=parameters.alpha,
+        beta=parameters.beta,
+        zeta=settings.zeta_used,
+        pull=settings.pull_used * 4 * parameters.beta,
+        local_steps=settings.local_steps,
+        rounds=settings.rounds_used,
+        step=step_of(settings, parameters.alpha),
+        momentum=settings.momentum,
+        first_weight=settings.first_weight,
+    )
+    return Averaging(name=name, settings=steps, local_half=local_half)
+
+
+def round_parts(w: Vector, fallback: Vector) -> Parts:
     """What a silo says of a round; where its step was too long, that, and the mean it was given."""
     sound = is_sound(w)
     return {"w": w if sound else fallback, "diverged": float(not sound)}
 
 
-def closed(silo: Silo, w: Vector, mean: Vector, objective: float) -> Answer:
-    """The silo's graph at the end."""
+def close_at(silo: Silo, w: Vector, mean: Vector, objective: float) -> Answer[OwnGraph]:
+    """The last answer: the silo's graph is w."""
     parts = {"objective": objective, "edges": float(np.count_nonzero(w))}
-    return Answer(parts=parts, reported=of_graph(silo, w, mean))
+    return Answer(parts=parts, graph=w, reported=report_on(silo, w, mean))
 
 
-def closed_own(settings: Rounds, silo: Silo, mean: Vector) -> Answer:
-    """The same for a silo's own graph, pulled to the mean."""
-    w = silo.memory["w"]
-    pull = 0.5 * settings.pull * distance(w, mean) ** 2
-    return closed(silo, w, mean, settings.problem(silo).value(w) + pull)
+def close_at_own(settings: LocalSteps, silo: Silo, own: OwnGraph, mean: Vector) -> Answer[OwnGraph]:
+    """The last answer of a silo whose own graph was pulled to the mean."""
+    pull = 0.5 * settings.pull * distance(own.w, mean) ** 2
+    return close_at(silo, own.w, mean, settings.problem(silo).value(own.w) + pull)
 
 
-def first_own(memory: Memory, mean: Vector) -> None:
-    """At the first round a silo's own graph is w⁰."""
-    if "w" not in memory:
-        memory.update(w=mean, w_before=mean)
+def own_graph(state: SiloState[OwnGraph], mean: Vector) -> OwnGraph:
+    """The silo's own graph; before the first round it is w⁰."""
+    return OwnGraph(w=mean, w_before=mean) if state.own is None else state.own
 
 
-def go_on(settings: Rounds, silo: Silo, problem: LocalProblem, mean: Vector) -> Vector:
-    """K more steps of the silo's own graph, pulled to the mean; one too long changes nothing but is returned."""
-    memory = silo.memory
-    w, before = settings.gradient_steps(silo, problem, memory["w"], memory["w_before"], mean)
-    if is_sound(w):
-        memory.update(w=w, w_before=before)
-    return w
+def advance_own(settings: LocalSteps, silo: Silo, own: OwnGraph, mean: Vector) -> tuple[OwnGraph, Vector]:
+    """K more steps of the silo's own graph, pulled to the mean; a step too long is returned, but changes nothing."""
+    w, before = settings.advance(silo, own.w, own.w_before, mean)
+    return OwnGraph(w=w, w_before=before) if is_sound(w) else own, w
 
 
 def is_closing(task: Task) -> bool:

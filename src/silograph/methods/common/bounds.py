@@ -18,8 +18,8 @@ import numpy as np
 from silograph._util.types import Vector
 from silograph._util.vectors import dot
 from silograph.local.problem import LocalProblem
-from silograph.local.prox import solved
-from silograph.local.pull_strength import MOST_STEPS
+from silograph.local.prox import solve_exactly
+from silograph.local.pull_strength import MAX_NEWTON_ITER
 from silograph.local.solvers.newton import minimise
 from silograph.protocol.messages import NUMBER, NUMBER_NONNEGATIVE, Total
 
@@ -62,10 +62,10 @@ def dual_parts(problem: LocalProblem, force: Vector, *, rho: float, start: Vecto
         problem.zeta,
         start.copy(),
         BOUND_TOL,
-        MOST_STEPS,
+        MAX_NEWTON_ITER,
     )
     if gap == np.inf or gap > LOOSE * problem.scale(primal):
-        solution = solved(replace(problem, cost=problem.cost + feasible), start)
+        solution = solve_exactly(replace(problem, cost=problem.cost + feasible), start)
         y, primal, gap = solution.y, solution.primal, solution.gap
     return {"bound": primal - gap, "boundless": 0.0}, y
 

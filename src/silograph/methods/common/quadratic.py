@@ -21,12 +21,12 @@ import numpy as np
 
 from silograph._util.types import Vector
 from silograph._util.vectors import distance, dot
-from silograph.local.prox import add_pull, solved
+from silograph.local.prox import add_pull, solve_exactly
 from silograph.methods.common.bounds import missing_share, relative_gap
 from silograph.methods.common.mixing import coefficients
-from silograph.protocol.messages import NUMBER, NUMBER_NONNEGATIVE, PAIRS_NONNEGATIVE, Step, Task, Total
-from silograph.protocol.method import Answer, Cohort, Decision, Parts, of_graph
-from silograph.protocol.silo import Memory, Silo
+from silograph.protocol.messages import NUMBER, NUMBER_NONNEGATIVE, PAIRS_NONNEGATIVE, Parts, Step, Task, Total
+from silograph.protocol.method import Answer, Cohort, Decision, Outcome, States, report_on
+from silograph.protocol.silo import Silo, SiloState
 
 HISTORY = 10
 
@@ -46,11 +46,29 @@ STEPS = MappingProxyType(
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class QuadraticSilo:
+    """What a silo keeps."""
+
+    y: Vector  # multipliers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class QuadraticState:
+    """What the coordinator keeps."""
+
+    u: Vector
+    bound: float = -np.inf
+    points: tuple[Vector, ...] = ()
+    residuals: tuple[Vector, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuadraticCoupling:
     """The optimum; `pooled` is the start."""
 
     steps: ClassVar[Mapping[str, Step]] = STEPS
+    states: ClassVar[States] = States(silo=QuadraticSilo, coordinator=QuadraticState)
 
     name: str
     alpha: float
@@ -63,12 +81,12 @@ class QuadraticCoupling:
     tol: float = 1e-6
     max_rounds: int = 200
 
-    def local(self, silo: Silo, task: Task) -> Answer:
+    def local(self, silo: Silo, state: SiloState[QuadraticSilo], task: Task) -> Answer[QuadraticSilo]:
         u = task.vector("u")
         problem = silo.problem(alpha=self.alpha, beta=self.beta, zeta=self.zeta)
-        solution = solved(add_pull(problem, u, self.pull), silo.memory.get("y"))
+        start = state.start if state.own is None else state.own.y
+        solution = solve_exactly(add_pull(problem, u, self.pull), start)
         w = solution.w
-        silo.memory["y"] = solution.y
         parts: Parts = {
             "w": w,
             "value": problem.value(w),
@@ -76,28 +94,27 @@ class QuadraticCoupling:
             "square": distance(w, u) ** 2,
             "work": dot(w - u, w),
         }
-        return Answer(parts=parts, reported=of_graph(silo, w, u, weight=self.weight))
+        reported = report_on(silo, w, u, weight=self.weight)
+        return Answer(parts=parts, state=QuadraticSilo(y=solution.y), graph=w, reported=reported)
 
-    def begin(self, cohort: Cohort) -> Decision:
-        state = {"u": self.pooled, "points": [], "residuals": [], "diverged": False, "bound": -np.inf}
-        return Decision(state=state, step="learn", parts={"u": self.pooled})
+    def begin(self, cohort: Cohort) -> Decision[QuadraticState]:
+        return Decision(state=QuadraticState(u=self.pooled), step="learn", parts={"u": self.pooled})
 
-    def merge(self, cohort: Cohort, state: Memory, total: Total) -> Decision:
+    def merge(self, cohort: Cohort, state: QuadraticState, total: Total) -> Decision[QuadraticState]:
         n = total.n_silos
         following = np.maximum(total.vector("w") / n - self.lam / (n * self.pull), 0.0)
-        objective, bound = self._objective(state["u"], following, total), self._bound(state["u"], following, total)
-        bound = max(bound, state["bound"])
+        objective, bound = self._objective(state.u, following, total), self._bound(state.u, following, total)
+        bound = max(bound, state.bound)
         gap = relative_gap(objective, bound, alpha=self.alpha, n_nodes=cohort.pairs.n_nodes, n_silos=n)
-        state = state | {"objective": objective, "gap": gap, "converged": bool(gap <= self.tol), "bound": bound}
-        state["consensus"] = following
-        record = {"objective": objective, "bound": bound, "gap": gap}
-        if state["converged"] or total.header.round >= self.max_rounds:
-            return Decision(state=state, step=None, record=record)
-        points = [*state["points"], following][-HISTORY:]
-        residuals = [*state["residuals"], following - state["u"]][-HISTORY:]
+        converged, record = bool(gap <= self.tol), {"objective": objective, "bound": bound, "gap": gap}
+        if converged or total.header.round >= self.max_rounds:
+            outcome = Outcome(consensus=following, objective=objective, gap=gap, converged=converged)
+            return Decision(outcome=outcome, record=record)
+        points = (*state.points, following)[-HISTORY:]
+        residuals = (*state.residuals, following - state.u)[-HISTORY:]
         mixing = coefficients(np.array([[dot(a, b) for a in residuals] for b in residuals]))
         u = np.maximum(sum((a * x for a, x in zip(mixing, points, strict=True)), np.zeros_like(following)), 0.0)
-        state.update(u=u, points=points, residuals=residuals)
+        state = QuadraticState(u=u, bound=bound, points=points, residuals=residuals)
         return Decision(state=state, step="learn", parts={"u": u}, record=record)
 
     def _objective(self, u: Vector, following: Vector, total: Total) -> float:

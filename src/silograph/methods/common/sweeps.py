@@ -16,7 +16,7 @@ from silograph._util.kernel import kernel
 from silograph._util.types import IntVector, Matrix, Vector
 from silograph._util.vectors import squared_distance
 from silograph.graph.pairs import Pairs
-from silograph.local.solvers.gradient import advance
+from silograph.local.solvers.gradient import step_in_place
 from silograph.methods.common.steps import FIRST_WEIGHT, is_sound
 
 
@@ -124,7 +124,7 @@ def _algorithm1(
             if t > 0 and not equal:
                 gamma[i] = 1 / (np.sqrt(squared_distance(w, consensus)) + gamma_epsilon)
             kept[0], kept[1] = w, before[i]
-            advance(
+            step_in_place(
                 all_pairs, rows, cols, costs[i], quadratic, alpha, zeta, n_nodes, consensus, rho * gamma[i], step,
                 momentum, local_steps, w, before[i],
             )  # fmt: skip
@@ -175,7 +175,7 @@ def _averaging(
         for i in range(n_silos):
             if has_own:
                 kept[0], kept[1] = graphs[i], before[i]
-                advance(
+                step_in_place(
                     all_pairs, rows, cols, costs[i], quadratic, alpha, zeta, n_nodes, mean, own_pull, step, momentum,
                     local_steps, graphs[i], before[i],
                 )  # fmt: skip
@@ -185,7 +185,7 @@ def _averaging(
                 w[:] = graphs[i]
             if has_shared:
                 w[:], w_before[:] = mean, mean
-                advance(
+                step_in_place(
                     all_pairs, rows, cols, costs[i], quadratic, alpha, zeta, n_nodes, mean, shared_pull, step, momentum,
                     local_steps, w, w_before,
                 )  # fmt: skip

@@ -1,8 +1,9 @@
 "use strict";
 /* The page's data, and what is computed from them. Names of nodes and silos are data: they reach the page as text only. */
 
-const RED = "#b2182b", BLUE = "#2166ac", INK = "#1d2733", SOFT = "#5b6673", LINE = "#dfe3e8";
-const STEPS = 1000;  // of the slider
+const styled = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+const RED = styled("red"), BLUE = styled("blue"), INK = styled("ink"), SOFT = styled("soft"), OUTLINE = styled("outline");
+const SLIDER_STEPS = 1000;
 
 const byId = (id) => document.getElementById(id);
 const run = JSON.parse(byId("data").textContent);
@@ -34,8 +35,8 @@ function countFrom(graph, threshold) {
 }
 
 /* The slider's places grow by squares, as most weights are small; each threshold is the rounded number that is shown. */
-const thresholdAt = (step) => Number((largest * (step / STEPS) ** 2).toPrecision(2));
-const stepOf = (threshold) => largest > 0 ? Math.round(STEPS * Math.sqrt(threshold / largest)) : 0;
+const thresholdAt = (step) => Number((largest * (step / SLIDER_STEPS) ** 2).toPrecision(2));
+const stepOf = (threshold) => largest > 0 ? Math.round(SLIDER_STEPS * Math.sqrt(threshold / largest)) : 0;
 
 function degreesFrom(graph, threshold) {
   const degree = new Array(nodeCount).fill(0);

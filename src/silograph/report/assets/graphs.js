@@ -90,7 +90,7 @@ function brainView(name) {
   const [across, up] = AXES[name], unit = (millimetres) => millimetres / 200;
   const { path, box } = run.outlines[name], [left, low, right, high] = box;
   const svg = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="${left} ${-high} ${right - left} ${high - low}" width="${4 * (right - left)}" height="${4 * (high - low)}">`
-    + `<path d="${path}" fill="none" stroke="#c3c9d1" stroke-width="0.7"/></svg>`;
+    + `<path d="${path}" fill="none" stroke="${OUTLINE}" stroke-width="0.7"/></svg>`;
   return { places: run.layout.space.map((place) => [unit(place[across]), unit(place[up])]),
     backdrop: { image: `data:image/svg+xml;utf8,${encodeURIComponent(svg)}`, box: box.map(unit) } };
 }

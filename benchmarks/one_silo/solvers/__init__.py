@@ -1,0 +1,1 @@
+"""One file per competitor; each has SOLVERS, from a column's name to how it is run."""

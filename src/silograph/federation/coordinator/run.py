@@ -1,0 +1,155 @@
+"""A run at the coordinator, kept in a folder: what was asked, how far it is, how the last attempt ended, what came out.
+
+    run.json          what the run is: study, nodes, sites, those left out, generation
+    study.toml        the study file, as it was sent
+    checkpoint.G/     after every round, of generation G: each site that is left out begins a new generation
+    history.sqlite    rounds, sites and events, to be read while the run goes on
+    quarantine/       answers that were not believed
+    outcome.json      how the last attempt ended
+    results/          what `silograph learn` would write
+    lock              held by the process that conducts the run
+    supervisor        held by the command that brings the run to its end
+
+Each of them is written whole or not at all.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from silograph._util.documents import parse_json
+from silograph._util.files import make_folder, write_json, writing
+from silograph.errors import CheckpointError
+from silograph.federation.folders import FederationFolder
+from silograph.federation.study_file import StudyFile, parse_study
+
+ABOUT, STUDY, OUTCOME = "run.json", "study.toml", "outcome.json"
+
+Ended = Literal["done", "trouble", "stopped", "failed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How an attempt ended."""
+
+    attempt: str
+    ended: Ended
+    message: str = ""
+    troubles: tuple[Mapping[str, str], ...] = ()  # site, kind, reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoordinatorRun:
+    """A run at the coordinator."""
+
+    folder: Path
+    name: str
+    nodes: tuple[str, ...]
+    sites: tuple[str, ...]
+    left_out: Mapping[str, str]  # site → reason
+    generation: int
+
+    @property
+    def run_id(self) -> str:
+        """The name of the run that sites know: another one for each generation."""
+        return f"{self.name}.{self.generation}"
+
+    @property
+    def checkpoint(self) -> Path:
+        """Where rounds are written."""
+        return self.folder / f"checkpoint.{self.generation}"
+
+    @property
+    def history(self) -> Path:
+        """The database of rounds, sites and events."""
+        return self.folder / "history.sqlite"
+
+    @property
+    def quarantine(self) -> Path:
+        """Where answers are kept that were not believed."""
+        return self.folder / "quarantine"
+
+    @property
+    def results(self) -> Path:
+        """What the run ends with."""
+        return self.folder / "results"
+
+    @property
+    def lock(self) -> Path:
+        """Held by the process that conducts the run."""
+        return self.folder / "lock"
+
+    @property
+    def supervisor_lock(self) -> Path:
+        """Held by the command that brings the run to its end."""
+        return self.folder / "supervisor"
+
+    def study(self) -> StudyFile:
+        """The study, as it was sent."""
+        return parse_study((self.folder / STUDY).read_bytes(), source=str(self.folder / STUDY))
+
+    def leave_out(self, reasons: Mapping[str, str]) -> CoordinatorRun:
+        """Begin the run anew without these sites, each left out for a reason."""
+        changed = replace(
+            self,
+            sites=tuple(site for site in self.sites if site not in reasons),
+            left_out={**self.left_out, **reasons},
+            generation=self.generation + 1,
+        )
+        changed._write()
+        return changed
+
+    def write_outcome(self, outcome: Outcome) -> None:
+        """Write down how an attempt ended."""
+        write_json(self.folder / OUTCOME, asdict(outcome))
+
+    def outcome(self) -> Outcome | None:
+        """How the last attempt ended; nothing if none did."""
+        path = self.folder / OUTCOME
+        if not path.exists():
+            return None
+        data = parse_json(path.read_bytes())
+        return Outcome(**data | {"troubles": tuple(data["troubles"])})
+
+    def _write(self) -> None:
+        about: dict[str, Any] = asdict(self)
+        del about["folder"]
+        write_json(self.folder / ABOUT, about)
+
+
+def new_run(runs: Path, study: StudyFile, nodes: Sequence[str], sites: Sequence[str]) -> CoordinatorRun:
+    """Make the folder of a new run. Its name is random: two runs of a study are two runs."""
+    name = secrets.token_hex(8)
+    folder = runs / name
+    make_folder(folder)
+    with writing(folder / STUDY) as beside:
+        beside.write_bytes(study.text)
+    run = CoordinatorRun(folder=folder, name=name, nodes=tuple(nodes), sites=tuple(sites), left_out={}, generation=1)
+    run._write()
+    return run
+
+
+def open_run(folder: Path) -> CoordinatorRun:
+    """The run in a folder."""
+    try:
+        about = parse_json((folder / ABOUT).read_bytes())
+        return CoordinatorRun(
+            folder=folder,
+            name=about["name"],
+            nodes=tuple(about["nodes"]),
+            sites=tuple(about["sites"]),
+            left_out=about["left_out"],
+            generation=about["generation"],
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(f"{folder}: the run cannot be read ({error}). Start it anew.") from error
+
+
+def list_runs(federation: FederationFolder) -> list[CoordinatorRun]:
+    """All runs of a federation, the one that was changed last at the end."""
+    paths = sorted(federation.runs.glob(f"*/{ABOUT}"), key=lambda path: path.stat().st_mtime)
+    return [open_run(path.parent) for path in paths]

@@ -1,0 +1,86 @@
+"""Where everything lies: the folder of a federation, the folder of a site, and the kits in them.
+
+The folder of one run is `coordinator.run.CoordinatorRun` at the coordinator, and `site.state.RunMemory` at a site.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+HOST_FILE = "host.pid"  # who hosts the server or the site; locked, so that nobody hosts a second time
+CACHE_FOLDER = "cache"  # what Numba compiled
+
+
+class Kit:
+    """What NVFlare starts from: `startup/` has certificate, key and address, `local/` its owner's policy."""
+
+    def __init__(self, path: Path, role: Literal["server", "client", "admin"]) -> None:
+        startup, identity = path / "startup", "server" if role == "server" else "client"
+        self.path, self.startup = path, startup
+        self.config = startup / f"fed_{role}.json"
+        self.certificate, self.key = startup / f"{identity}.crt", startup / f"{identity}.key"
+        self.root_certificate = startup / "rootCA.pem"
+        self.local = path / "local"
+        self.resources = self.local / "resources.json"
+        self.authorization = self.local / "authorization.json"
+        self.log_config = self.local / "log_config.json"
+        self.transfer = path / "transfer"
+
+
+class FederationFolder:
+    """The coordinator's folder."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.about = path / "federation.json"  # the invitation, kept here: whom this federation may sign
+        self.authority = path / "ca"  # the root key and certificate
+        self.root_key = self.authority / "rootCA.key"
+        self.profile = self.authority / "profile.yml"
+        self.server = Kit(path / "server", "server")
+        self.lead = Kit(path / "lead", "admin")  # who submits jobs
+        self.certificates = path / "sites"  # of the sites that were signed
+        self.storage = path / "storage"  # the server's jobs
+        self.jobs, self.snapshots = self.storage / "jobs", self.storage / "snapshots"
+        self.runs = path / "runs"
+        self.status = path / "status.json"  # what sites said when they were last asked
+        self.nodes, self.study = path / "nodes.txt", path / "study.toml"
+        self.log = path / "logs" / "server.log"  # all that the processes print, at most 60 MB
+
+    def invitation(self, name: str) -> Path:
+        """What the sites get."""
+        return self.path / f"{name}.invite"
+
+    def certificate(self, site: str) -> Path:
+        """A site's certificate; it is there once the site's request was signed."""
+        return self.certificates / f"{site}.crt"
+
+    def run(self, name: str) -> Path:
+        """The folder of a run."""
+        return self.runs / name
+
+
+class SiteFolder:
+    """A site's own folder. No coordinator writes here."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.settings = path / "site.toml"  # its data and limits, by its own people
+        self.invitation = path / "federation.invite"
+        self.key = path / "key"  # the private key, made here, which never leaves
+        self.key_request = self.key / "request.json"
+        self.kit = Kit(path / "kit", "client")
+        self.nodes = path / "nodes.txt"  # of the federation
+        self.audit_log = path / "audit.jsonl"  # what was asked and answered
+        self.approvals = path / "approvals.json"  # who approved which study, and when
+        self.approvals_lock = path / "approvals.lock"  # held while something about approvals changes; empty
+        self.pending = path / "pending"  # SHA.toml: a study that waits for approval; SHA.json: who asked, and when
+        self.rounds = path / "rounds"  # SHA: how many rounds of a study were answered, all its runs together
+        self.state = path / "state"  # RUN/: what the site keeps of a run
+        self.results = path / "results"  # RUN/: the site's own graph, and the consensus
+        self.errors = path / "errors.log"  # for the site's engineer alone
+        self.log = path / "logs" / "site.log"  # all that the processes print, at most 60 MB
+
+    def request(self, site: str) -> Path:
+        """What goes to the coordinator: a signing request, and no key."""
+        return self.path / f"{site}.request.zip"

@@ -1,0 +1,113 @@
+"""The methods by name: what each needs of a study's settings, what it certifies, how it is made for a study.
+
+A method is one file of the package above, with its two halves and a `MethodSpec` called METHOD. Its name is the file's.
+All else is derived from it: choices and checks of settings, warnings, what a record and a report show. Methods of other
+packages are registered by `register`, or by an entry point in the group "silograph.methods".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING, Protocol
+
+import silograph.methods
+from silograph.errors import ParameterError
+
+if TYPE_CHECKING:
+    from silograph.methods.common.settings import StudySettings
+    from silograph.methods.common.setup import ModelParameters
+    from silograph.protocol.method import Method, RoundRecord
+
+GROUP = "silograph.methods"  # of entry points
+GRADIENT_SETTINGS = frozenset({"rounds", "local_steps", "step", "momentum", "first_weight"})
+COUPLING_SETTINGS = frozenset({"coupling", "sparsity", "nu", "lam", "weights"})
+Option = float | int | str | bool
+
+
+class Ended(Protocol):
+    """What is known of a run that ended."""
+
+    @property
+    def gap(self) -> float:
+        """The relative gap."""
+
+    @property
+    def history(self) -> Sequence[RoundRecord]:
+        """One record per round."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Solver:
+    """One way to run a method: exactly (Newton's), or by the paper's gradient steps."""
+
+    settings: frozenset[str] = frozenset()  # that it has beyond those of every method
+    certified: bool = True  # whether it ends with a duality gap
+    lipschitz: bool = False  # whether it knows the step "lipschitz"
+    trouble: Callable[[Ended, StudySettings], str | None] | None = None  # its own word on a run that ended badly
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MethodSpec:
+    """All that the rest of silograph knows of a method."""
+
+    summary: str  # what it learns, in a few words
+    build: Callable[[StudySettings, ModelParameters], Method]
+    newton: Solver | None = None
+    gradient: Solver | None = None
+    options: Mapping[str, Option] = field(default_factory=dict)  # settings of its own, with their defaults
+
+    @property
+    def default_solver(self) -> str:
+        """Newton's where there is a choice."""
+        return "gradient" if self.newton is None else "newton"
+
+
+_registered: dict[str, MethodSpec] = {}
+
+
+@cache
+def built_in() -> tuple[str, ...]:
+    """The methods of this package, the default one first. No method is imported for that."""
+    names = [module.name for module in iter_modules(silograph.methods.__path__) if not module.ispkg]
+    return tuple(sorted(names, key=lambda name: (name != "exact", name)))
+
+
+def method_names() -> tuple[str, ...]:
+    """Every method that a study may name."""
+    return tuple(dict.fromkeys((*built_in(), *_registered, *(point.name for point in entry_points(group=GROUP)))))
+
+
+def register(name: str, spec: MethodSpec) -> None:
+    """Add a method for as long as this process lives; one that was registered under this name before is replaced."""
+    if name in built_in():
+        raise ParameterError(f"method: {name!r} is one of silograph's own. Choose another name.")
+    _registered[name] = spec
+
+
+def check_method(name: str, where: str = "method") -> None:
+    """Raise unless there is such a method."""
+    known = method_names()
+    if name not in known:
+        near = get_close_matches(str(name)[:100], known, n=1)
+        meant = f" Did you mean {near[0]!r}?" if near else ""
+        raise ParameterError(f"{where}: expected one of {', '.join(known)}, got {name!r}.{meant}")
+
+
+def spec_of(name: str) -> MethodSpec:
+    """What is known of a method."""
+    if name in _registered:
+        return _registered[name]
+    if name in built_in():
+        spec = import_module(f"silograph.methods.{name}").METHOD
+    else:
+        check_method(name)
+        spec = next(point for point in entry_points(group=GROUP) if point.name == name).load()
+    if not isinstance(spec, MethodSpec):
+        raise ParameterError(f"method: {name!r} has no MethodSpec. See how a method is written in the documentation.")
+    return spec

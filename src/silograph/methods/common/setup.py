@@ -1,0 +1,287 @@
+"""The set-up exchange: from parameters without units to the model's own, by sums alone.
+
+    degree     → α, β     the θ at which the silos' own graphs have this mean degree, on average (local/degree.py)
+    coupling   → ρ        ρ = coupling · ρ_ref, where ρ_ref² is the mean of ‖v_i‖² and v_i the force that would hold
+                          silo i's graph at the pooled optimum: silos fuse one after another around coupling 1
+    sparsity   → λ        λ = sparsity · λ_max, where λ_max is the largest entry of Σ v_i at u = 0: from there on the
+                          consensus is empty
+
+Silos that are alike need no force: then ρ_ref = 0, and all learn the pooled graph. The coordinator sees sums: of log θ,
+of numbers of edges, of costs (whose mean makes the pooled problem), of ‖v_i‖², of v_i.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import ClassVar
+
+import numpy as np
+
+from silograph._util.types import Vector
+from silograph._util.vectors import dot
+from silograph.graph.pairs import Pairs
+from silograph.local.degree import (
+    DEGREE_PROMISE,
+    DEGREE_TOL,
+    MAX_DEGREE_SOLVES,
+    DegreeSearch,
+    check_degree,
+    default_degree,
+    first_theta,
+    mean_degree,
+    problem_at,
+)
+from silograph.local.problem import LocalProblem
+from silograph.local.prox import prox_step, resting_force
+from silograph.local.solvers.polish import solve_to_rounding
+from silograph.methods.common.registry import spec_of
+from silograph.methods.common.settings import StudySettings
+from silograph.protocol.messages import (
+    NUMBER,
+    NUMBER_NONNEGATIVE,
+    PAIRS,
+    PAIRS_NONNEGATIVE,
+    Parts,
+    Step,
+    Task,
+    Total,
+)
+from silograph.protocol.method import Answer, Cohort, Decision, Method, States
+from silograph.protocol.silo import Silo, SiloState
+
+DEFAULT_COUPLING, DEFAULT_SPARSITY = 0.5, 0.1
+ALIKE = 1e-9  # forces, relative to q‖u‖, that are rounding
+
+STEPS = MappingProxyType(
+    {
+        "rule": Step(down={}, up={"log_theta": NUMBER}),
+        "degree": Step(down={"theta": NUMBER_NONNEGATIVE}, up={"degree": NUMBER_NONNEGATIVE}),
+        "costs": Step(down={}, up={"cost": PAIRS_NONNEGATIVE}),
+        "forces": Step(
+            down={"u": PAIRS_NONNEGATIVE, "alpha": NUMBER, "beta": NUMBER}, up={"force_square": NUMBER_NONNEGATIVE}
+        ),
+        "empty": Step(down={"rho": NUMBER, "alpha": NUMBER, "beta": NUMBER}, up={"force": PAIRS}),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ModelParameters:
+    """What set-up finds: the model's own parameters, and where to start."""
+
+    n_silos: int
+    alpha: float
+    beta: float
+    pooled: Vector  # the optimum of all data together; zero in a silo, whose half does not need it
+    rho: float = 0.0
+    lam: float = 0.0
+    alike: bool = False  # whether the silos' data are the same
+    degree: float | None = None  # what the silos' own graphs have; None where α and β were given
+    degree_reached: bool = True
+    start: Vector | None = None  # the consensus of a similar study
+
+    @property
+    def scalars(self) -> dict[str, float]:
+        """All that a silo must know of them."""
+        return {name: float(getattr(self, name)) for name in ("alpha", "beta", "rho", "lam", "alike")}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SetupState:
+    """What the coordinator knows so far."""
+
+    search: DegreeSearch | None = None
+    theta: float = np.nan  # asked last,
+    solves: int = 0  # and how many were
+    best_theta: float = np.nan  # whose degree is nearest
+    degree: float | None = None  # at the best θ
+    degree_reached: bool = True
+    alpha: float = np.nan
+    beta: float = np.nan
+    cost: Vector | None = None  # the mean of all silos'
+    pooled: Vector | None = None
+    rho: float = 0.0
+    lam: float = 0.0
+    alike: bool = False
+    lam_largest: float = np.inf  # from there on the consensus is empty
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """The exchange. Either a degree or α and β; either coupling and sparsity, or ρ and λ, or neither."""
+
+    name: ClassVar[str] = "setup"
+    steps: ClassVar[Mapping[str, Step]] = STEPS
+    states: ClassVar[States] = States(coordinator=SetupState, outcome=ModelParameters)
+
+    degree: float | None = None
+    alpha: float | None = None
+    beta: float | None = None
+    coupling: float | None = None
+    sparsity: float | None = None
+    rho: float | None = None
+    lam: float | None = None
+    zeta: float = 0.0
+
+    # --- the silo's half ----------------------------------------------------------------------------------------------
+
+    def local(self, silo: Silo, state: SiloState[None], task: Task) -> Answer[None]:
+        step = task.header.step
+        if step == "rule":
+            assert self.degree is not None
+            return Answer(parts={"log_theta": float(np.log(first_theta(silo.cost, silo.pairs, self.degree)))})
+        if step == "degree":
+            problem = problem_at(task.number("theta"), silo.cost, silo.pairs, self.zeta)
+            solution = solve_to_rounding(problem, state.start)
+            return Answer(parts={"degree": mean_degree(problem, solution.w)}, start=solution.y)
+        if step == "costs":
+            return Answer(parts={"cost": silo.cost})
+        problem = silo.problem(alpha=task.number("alpha"), beta=task.number("beta"), zeta=self.zeta)
+        if step == "forces":
+            force = resting_force(problem, task.vector("u"))
+            return Answer(parts={"force_square": dot(force, force)})
+        nothing, rho, strength = np.zeros(silo.pairs.size), task.number("rho"), float(problem.quadratic)
+        result = prox_step(problem, nothing, metric=None, rho=rho, strength=strength, start=state.start)
+        return Answer(parts={"force": result.force}, start=result.y)
+
+    # --- the coordinator's half ---------------------------------------------------------------------------------------
+
+    def begin(self, cohort: Cohort) -> Decision[SetupState]:
+        if self.degree is not None:
+            return Decision(state=SetupState(), step="rule")
+        assert self.alpha is not None
+        assert self.beta is not None
+        return Decision(state=SetupState(alpha=self.alpha, beta=self.beta), step="costs")
+
+    def merge(self, cohort: Cohort, state: SetupState, total: Total) -> Decision[SetupState]:
+        take = {
+            "rule": self._take_rule,
+            "degree": self._take_degree,
+            "costs": self._take_costs,
+            "forces": self._take_forces,
+            "empty": self._take_empty,
+        }[total.header.step]
+        return take(cohort, state, total)
+
+    def _take_rule(self, cohort: Cohort, state: SetupState, total: Total) -> Decision[SetupState]:
+        return self._at_theta(state, DegreeSearch(total.number("log_theta") / total.n_silos), {})
+
+    def _at_theta(self, state: SetupState, search: DegreeSearch, record: dict[str, float]) -> Decision[SetupState]:
+        theta = float(np.exp(search.log_theta))
+        state = replace(state, search=search, theta=theta, solves=state.solves + 1)
+        return Decision(state=state, step="degree", parts={"theta": theta}, record=record)
+
+    def _take_degree(self, cohort: Cohort, state: SetupState, total: Total) -> Decision[SetupState]:
+        assert self.degree is not None
+        assert state.search is not None
+        got, n_nodes = total.number("degree") / total.n_silos, cohort.pairs.n_nodes
+        off = abs(got - self.degree)
+        record = {"theta": state.theta, "degree": got}
+        search = replace(state.search)
+        if state.degree is None or off < abs(state.degree - self.degree):
+            state = replace(state, degree=got, best_theta=state.theta)
+        # Edges are whole: half an edge off in each silo is as near as any graphs can be
+        near = max(DEGREE_TOL * self.degree, (1 + 1e-9) / n_nodes / total.n_silos)
+        going_on = off > near and state.solves < MAX_DEGREE_SOLVES
+        if going_on and search.advance(float(np.log(max(got, 1 / n_nodes) / self.degree))):
+            return self._at_theta(state, search, record)
+        assert state.degree is not None
+        reached = abs(state.degree - self.degree) <= max(DEGREE_PROMISE * self.degree, near)
+        alpha, beta = 1 / state.best_theta, 1 / (2 * state.best_theta)
+        state = replace(state, alpha=alpha, beta=beta, degree_reached=bool(reached))
+        return Decision(state=state, step="costs", record=record)
+
+    def _take_costs(self, cohort: Cohort, state: SetupState, total: Total) -> Decision[SetupState]:
+        state = replace(state, cost=total.vector("cost") / total.n_silos)
+        if self.coupling is None:
+            return self._end(cohort, replace(state, rho=self.rho or 0.0, lam=self.lam or 0.0), {})
+        pooled = self._pooled(cohort, state, lam=0.0)
+        parts: Parts = {"u": pooled, "alpha": state.alpha, "beta": state.beta}
+        return Decision(state=replace(state, pooled=pooled), step="forces", parts=parts)
+
+    def _take_forces(self, cohort: Cohort, state: SetupState, total: Total) -> Decision[SetupState]:
+        assert self.coupling is not None
+        assert state.pooled is not None
+        reference = float(np.sqrt(total.number("force_square") / total.n_silos))
+        alike = reference <= ALIKE * 4 * state.beta * np.sqrt(dot(state.pooled, state.pooled))
+        rho = 0.0 if alike else self.coupling * reference
+        state, record = replace(state, rho=rho, alike=bool(alike)), {"rho": rho}
+        if rho == 0 or self.sparsity == 0:
+            return self._end(cohort, state, record)
+        parts: Parts = {"rho": rho, "alpha": state.alpha, "beta": state.beta}
+        return Decision(state=state, step="empty", parts=parts, record=record)
+
+    def _take_empty(self, cohort: Cohort, state: SetupState, total: Total) -> Decision[SetupState]:
+        assert self.sparsity is not None
+        largest = float(total.vector("force").max())
+        state = replace(state, lam_largest=largest, lam=self.sparsity * max(largest, 0.0))
+        return self._end(cohort, state, {"rho": state.rho, "lam": state.lam})
+
+    def _end(self, cohort: Cohort, state: SetupState, record: dict[str, float]) -> Decision[SetupState]:
+        if 0 < state.lam >= state.lam_largest:  # the optimal consensus is known: it is empty
+            pooled = np.zeros(cohort.pairs.size)
+        else:
+            pooled = self._pooled(cohort, state, lam=state.lam)
+        parameters = ModelParameters(
+            n_silos=cohort.n_silos,
+            alpha=state.alpha,
+            beta=state.beta,
+            rho=state.rho,
+            lam=state.lam,
+            alike=state.alike,
+            pooled=pooled,
+            degree=state.degree,
+            degree_reached=state.degree_reached,
+        )
+        return Decision(outcome=parameters, record=record)
+
+    def _pooled(self, cohort: Cohort, state: SetupState, *, lam: float) -> Vector:
+        """The optimum of all silos' data together, each silo counting alike: the start, and the fully fused graph."""
+        assert state.cost is not None
+        problem = LocalProblem(
+            cost=state.cost + lam / cohort.n_silos,
+            pairs=cohort.pairs,
+            quadratic=4 * state.beta,
+            alpha=state.alpha,
+            zeta=self.zeta,
+        )
+        return solve_to_rounding(problem, None).w
+
+
+def build_setup(settings: StudySettings, pairs: Pairs) -> Setup:
+    """The set-up exchange that the settings call for."""
+    degree = settings.degree
+    if settings.alpha is None:
+        degree = default_degree(pairs) if degree is None else degree
+        check_degree(degree, pairs)
+    coupling = sparsity = None
+    if settings.is_coupled and settings.nu is None:
+        coupling = DEFAULT_COUPLING if settings.coupling is None else settings.coupling
+        sparsity = DEFAULT_SPARSITY if settings.sparsity is None else settings.sparsity
+    rho = None if settings.nu is None or settings.lam is None else settings.nu * settings.lam
+    return Setup(
+        degree=degree,
+        alpha=settings.alpha,
+        beta=settings.beta,
+        coupling=coupling,
+        sparsity=sparsity,
+        rho=rho,
+        lam=settings.lam,
+        zeta=settings.zeta_used,
+    )
+
+
+def build_silo_method(settings: StudySettings, scalars: Mapping[str, float], pairs: Pairs, n_silos: int) -> Method:
+    """The method as a silo makes it, from the numbers of set-up that it is told."""
+    parameters = ModelParameters(
+        n_silos=n_silos,
+        alpha=scalars["alpha"],
+        beta=scalars["beta"],
+        pooled=np.zeros(pairs.size),
+        rho=scalars["rho"],
+        lam=scalars["lam"],
+        alike=bool(scalars["alike"]),
+    )
+    return spec_of(settings.method).build(settings, parameters)

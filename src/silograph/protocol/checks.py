@@ -1,0 +1,91 @@
+"""Checks of what a message holds: names, shapes, float64, finite, signs.
+
+Each side checks once: the silo what it is asked and what it answers, the coordinator what arrives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import isnan
+
+import numpy as np
+
+from silograph._util.kernel import kernel
+from silograph._util.types import Vector
+from silograph.errors import ProtocolError
+from silograph.protocol.messages import Field, Header, Parts, Task, Update, parts_of
+
+LONGEST_LIST = 1000
+# Beyond these, sums or squares overflow; no data that are accepted lead there, nor steps that are too long
+FARTHEST: dict[str, float] = {"pairs": 1e150, "number": 1e300, "list": 1e300}
+FLOAT64 = np.dtype(np.float64)
+REPORTABLE = {"samples", "edges", "distance", "contribution"}  # what a silo may tell of itself, if it is allowed to
+
+
+def check_parts(parts: Parts, fields: Mapping[str, Field], *, n_pairs: int, header: Header, source: str) -> None:
+    """Raise unless `parts` are just what `fields` say: names, shapes, float64, finite, signs."""
+    if parts.keys() != fields.keys():
+        raise ProtocolError(
+            f"{_place(source, header)}: expected {sorted(fields)}, got {sorted(parts)}. Do both sides run one version?"
+        )
+    for name, expected in fields.items():
+        complaint = _complaint(parts[name], expected, n_pairs)
+        if complaint is not None:
+            raise ProtocolError(f"{_place(source, header)}, {name}: {complaint}")
+
+
+def _place(source: str, header: Header) -> str:
+    return f"{source}, round {header.round} ({header.method}, {header.step})"
+
+
+def _complaint(part: Vector | float, expected: Field, n_pairs: int) -> str | None:
+    """What is wrong with a part; nothing if it is as it should be."""
+    quick = type(part) is float and expected.kind == "number"  # by far the most
+    if quick and abs(float(part)) <= FARTHEST["number"] and not (expected.nonnegative and float(part) < 0):
+        return None
+    values = np.asarray(part)
+    if values.dtype != FLOAT64:
+        return f"expected float64, got {values.dtype}."
+    if expected.kind == "list" and not (values.ndim == 1 and values.size <= LONGEST_LIST):
+        return f"expected at most {LONGEST_LIST} numbers, got shape {values.shape}."
+    if expected.kind != "list" and values.shape != ((n_pairs,) if expected.kind == "pairs" else ()):
+        return f"expected shape {(n_pairs,) if expected.kind == 'pairs' else ()}, got {values.shape}."
+    least, largest = _range(values.ravel())
+    if isnan(least):
+        return "expected finite numbers, got NaN or infinity."
+    if max(-least, largest) > FARTHEST[expected.kind]:
+        return f"expected numbers up to {FARTHEST[expected.kind]:g}, got {least:g} to {largest:g}."
+    if expected.nonnegative and least < 0:
+        return f"expected numbers ≥ 0, got {least:g}."
+    return None
+
+
+@kernel
+def _range(values: Vector) -> tuple[float, float]:
+    """The least and the largest of the numbers, ∞ and −∞ if there are none; NaN if one is not finite."""
+    least, largest = np.inf, -np.inf
+    for k in range(values.size):
+        if not np.isfinite(values[k]):
+            return np.nan, np.nan
+        least = min(least, values[k])
+        largest = max(largest, values[k])
+    return least, largest
+
+
+def check_update(update: Update, task: Task, fields: Mapping[str, Field], *, n_pairs: int) -> None:
+    """Raise unless the update answers this task, with just what its step calls for."""
+    header, round_of = task.header, f"{update.silo}, round {task.header.round}"
+    if update.header != header:
+        raise ProtocolError(f"{update.silo}: expected an answer to {header}, got one to {update.header}.")
+    parts = parts_of(update)
+    check_parts(parts, fields, n_pairs=n_pairs, header=header, source=update.silo)
+    for name, expected in fields.items():
+        due = None if expected.one_longer_than is None else np.size(task.parts[expected.one_longer_than]) + 1
+        if due is not None and np.size(parts[name]) != due:
+            raise ProtocolError(f"{round_of}, {name}: expected {due} numbers, got {np.size(parts[name])}.")
+    unknown = update.reported.keys() - REPORTABLE
+    if unknown:
+        raise ProtocolError(f"{round_of}: tells {sorted(unknown)} of itself, which no method does.")
+    negative = [name for name, number in update.reported.items() if number < 0]  # NaN: not known; ∞: fused
+    if negative:
+        raise ProtocolError(f"{round_of}: expected {negative} ≥ 0.")

@@ -1,0 +1,145 @@
+"""Messages as bytes: plain data, never code.
+
+    | magic, format, kind, sizes | header (JSON) | numbers |
+
+The header names what follows; the numbers keep their last bit (packing.py). There is no checksum: between machines a
+message travels in a signed envelope, and within one process nothing damages it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from silograph._util.types import Vector
+from silograph.errors import ProtocolError
+from silograph.protocol.checks import LONGEST_LIST
+from silograph.protocol.messages import Header, Parts, Task, Update, parts_of
+from silograph.protocol.packing import Piece, pack, packed_size, unpack
+
+WIRE_FORMAT = 3
+HEAD = struct.Struct("<4sHBxIQ")  # magic, format, kind, header bytes, payload bytes
+MAGIC = b"SLGR"
+LONGEST_PART = 2**31  # numbers: 16 GB, far beyond any graph this library learns
+MOST_PARTS = 100  # of a message; where nothing is kept of a part, it takes no bytes to claim many
+NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
+
+
+def encode_task(task: Task) -> bytes:
+    """The bytes of a task."""
+    return _encode(0, {"header": asdict(task.header)}, task.parts)
+
+
+def decode_task(data: bytes, *, n_pairs: int = LONGEST_PART) -> Task:
+    """The task in these bytes, none of whose parts is longer than `n_pairs` or a list may be."""
+    extra, parts = _decode(0, data, max(n_pairs, LONGEST_LIST))
+    return Task(header=_header(extra), parts=parts)
+
+
+def encode_update(update: Update) -> bytes:
+    """The bytes of an update."""
+    extra = {"header": asdict(update.header), "silo": update.silo, "reported": sorted(update.reported)}
+    numbers = {f"reported_{k}": update.reported[name] for k, name in enumerate(sorted(update.reported))}
+    return _encode(1, extra, {**parts_of(update), **numbers})
+
+
+def decode_update(data: bytes, *, n_pairs: int = LONGEST_PART) -> Update:
+    """The update in these bytes, none of whose parts is longer than `n_pairs` or a list may be."""
+    extra, parts = _decode(1, data, max(n_pairs, LONGEST_LIST))
+    names = extra.get("reported")
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ProtocolError("message: expected a list of reported names. It was not made by silograph, or was damaged.")
+    numbers = [parts.pop(f"reported_{k}", None) for k in range(len(names))]
+    if len(set(names)) != len(names) or not all(isinstance(number, float) for number in numbers):
+        raise ProtocolError("message: expected one number for each reported name. It was damaged.")
+    reported = dict(zip(names, numbers, strict=True))
+    silo = extra.get("silo")
+    if not isinstance(silo, str):
+        raise ProtocolError("message: expected a silo's name. It was not made by silograph, or was damaged.")
+    return Update(header=_header(extra), silo=silo, reported=reported, _parts=parts)
+
+
+def _header(extra: Mapping[str, Any]) -> Header:
+    parts = extra.get("header")
+    kinds = {"run": str, "method": str, "step": str, "round": int}
+    if not isinstance(parts, dict) or set(parts) != set(kinds):
+        raise ProtocolError("message: expected run, method, step and round. It was not made by silograph.")
+    if any(type(parts[name]) is not kind for name, kind in kinds.items()) or parts["round"] < 0:
+        raise ProtocolError("message: run, method and step must be text, round a whole number ≥ 0.")
+    return Header(**parts)
+
+
+def _encode(kind: int, extra: Mapping[str, Any], parts: Parts) -> bytes:
+    shapes: list[list[Any]] = []
+    body: list[Piece] = []
+    for name, value in parts.items():
+        pieces, count = pack(np.asarray(value, dtype=np.float64))
+        shapes.append([name, -1 if np.ndim(value) == 0 else np.size(value), *([] if count is None else [count])])
+        body += pieces
+    header = json.dumps({**extra, "parts": shapes}, separators=(",", ":")).encode()
+    n_bytes = sum(len(piece) for piece in body)
+    return b"".join((HEAD.pack(MAGIC, WIRE_FORMAT, kind, len(header), n_bytes), header, *body))  # large: copied once
+
+
+def _decode(kind: int, data: bytes, largest: int) -> tuple[dict[str, Any], dict[str, Vector | float]]:
+    header, body = _split(kind, data)
+    shapes = header.get("parts")
+    if not isinstance(shapes, list) or len(shapes) > MOST_PARTS:
+        raise ProtocolError(f"message: expected a list of at most {MOST_PARTS} parts. It was not made by silograph.")
+    parts: dict[str, Vector | float] = {}
+    start = 0
+    for name, size, count in _checked_shapes(shapes, largest):
+        stop = start + packed_size(abs(size), count)  # −1 is a single number
+        if stop > len(body) or name in parts:
+            raise ProtocolError(f"message: part {name!r} does not fit. It was damaged.")
+        vector = unpack(body[start:stop], abs(size), count)
+        parts[name] = float(vector[0]) if size == -1 else vector
+        start = stop
+    if start != len(body):
+        raise ProtocolError("message: holds more numbers than it names. It was damaged.")
+    return header, parts
+
+
+def _split(kind: int, data: bytes) -> tuple[dict[str, Any], memoryview]:
+    """The JSON header and the numbers' bytes, once the head is right."""
+    if len(data) < HEAD.size:
+        raise ProtocolError(f"message: expected at least {HEAD.size} bytes, got {len(data)}.")
+    magic, version, its_kind, header_size, n_bytes = HEAD.unpack_from(data)
+    if magic != MAGIC:
+        raise ProtocolError("message: expected one of silograph's, got something else.")
+    if version != WIRE_FORMAT:
+        raise ProtocolError(
+            f"message: expected format {WIRE_FORMAT}, got {version}. Run the same silograph on both sides."
+        )
+    if its_kind != kind:
+        raise ProtocolError(f"message: expected {('a task', 'an update')[kind]}, got another kind.")
+    expected = HEAD.size + header_size + n_bytes
+    if len(data) != expected:
+        raise ProtocolError(f"message: expected {expected} bytes, got {len(data)}. It was cut or damaged on its way.")
+    try:
+        header = json.loads(data[HEAD.size : HEAD.size + header_size])
+    except (ValueError, RecursionError) as error:  # ValueError: no UTF-8, no JSON, or a number too long
+        raise ProtocolError("message: its header cannot be read. It was not made by silograph.") from error
+    if not isinstance(header, dict):
+        raise ProtocolError("message: its header cannot be read. It was not made by silograph.")
+    return header, memoryview(data)[HEAD.size + header_size :]
+
+
+def _checked_shapes(shapes: Iterable[Any], largest: int) -> Iterable[tuple[str, int, int | None]]:
+    """Name, size and count of each part. No part may be larger than the message is expected to hold."""
+    for entry in shapes:
+        if not (isinstance(entry, list) and len(entry) in (2, 3) and isinstance(entry[0], str)):
+            raise ProtocolError("message: expected a name and a size for each part. It was not made by silograph.")
+        name, size, count = entry[0], entry[1], entry[2] if len(entry) == 3 else None
+        if type(size) is not int or (count is not None and type(count) is not int):
+            raise ProtocolError("message: expected a name and a size for each part. It was not made by silograph.")
+        possible = -1 <= size <= largest and (count is None or 0 <= count <= size)
+        if not NAME.fullmatch(name) or not possible:
+            raise ProtocolError(f"message: part {name[:40]!r} of size {size} is not possible.")
+        yield name, size, count

@@ -1,0 +1,1 @@
+"""What tests and benchmarks share: problems, a transcription of the paper, consortia, federations that really run."""

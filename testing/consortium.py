@@ -1,0 +1,244 @@
+"""A small consortium on disk: certificates, sites' folders with data, a run's folder, and services reached by a call.
+
+Keys are made once per process: the same names have the same keys in every consortium of one authority.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import multiprocessing
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
+from cryptography.x509.oid import NameOID
+
+from silograph.federation.coordinator.attempt import run_attempt
+from silograph.federation.coordinator.request import Silence
+from silograph.federation.coordinator.run import CoordinatorRun, Outcome, new_run, open_run
+from silograph.federation.envelope import ENVELOPE_FORMAT, HEAD, MAGIC, SignedMessage, open_message
+from silograph.federation.identity import Signer, Trust
+from silograph.federation.site.service import SiteService
+from silograph.federation.site.settings import SiteSettings, write_site
+from silograph.federation.study_file import read_study
+
+SERVER = "coordinator.example"
+SITES = ("kyoto", "lima", "oslo")
+NODES = tuple(f"node {k}" for k in range(8))
+
+
+def make_identity(
+    name: str,
+    issuer: tuple[x509.Certificate, rsa.RSAPrivateKey] | None = None,
+    *,
+    days: tuple[float, float] = (-1, 1),
+) -> tuple[x509.Certificate, rsa.RSAPrivateKey]:
+    """A certificate and its key, signed by the issuer or by itself, valid between two days from now."""
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    now = dt.datetime.now(dt.UTC)
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer[0].subject if issuer else subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now + dt.timedelta(days=days[0]))
+        .not_valid_after(now + dt.timedelta(days=days[1]))
+        .add_extension(x509.BasicConstraints(ca=issuer is None, path_length=None), critical=True)
+    )
+    return builder.sign(issuer[1] if issuer else key, SHA256()), key
+
+
+class Authority:
+    """A root certificate, and what it signs."""
+
+    def __init__(self, name: str = "root") -> None:
+        self._root = make_identity(name)
+        self._signers: dict[str, Signer] = {}
+        self.root = self._root[0].public_bytes(Encoding.PEM)
+        self.trust = Trust(self.root)
+
+    def signer(self, name: str) -> Signer:
+        if name not in self._signers:
+            self._signers[name] = self.new_signer(name)
+        return self._signers[name]
+
+    def new_signer(self, name: str, *, days: tuple[float, float] = (-1, 1)) -> Signer:
+        certificate, key = make_identity(name, self._root, days=days)
+        return Signer(certificate=certificate.public_bytes(Encoding.PEM), key=key)
+
+
+@cache
+def shared_authority() -> Authority:
+    return Authority()
+
+
+def self_signed(name: str) -> Signer:
+    """Someone who made a certificate of this name for themselves."""
+    certificate, key = make_identity(name)
+    return Signer(certificate=certificate.public_bytes(Encoding.PEM), key=key)
+
+
+# --- requests that no honest side writes ----------------------------------------------------------------------------
+
+
+def seal(head: bytes, body: bytes, signer: Signer) -> bytes:
+    """An envelope around any bytes as a head, signed properly."""
+    sizes = (signer.key.key_size // 8, len(head), len(signer.certificate), len(body))
+    front = HEAD.pack(MAGIC, ENVELOPE_FORMAT, *sizes) + head + signer.certificate
+    digest = hashlib.sha256(front + hashlib.sha256(body).digest()).digest()
+    return front + body + signer.sign(digest)
+
+
+def rewrite(
+    data: bytes, signer: Signer, *, trust: Trust, to: str | None = None, body: bytes | None = None, **head: object
+) -> bytes:
+    """A request with changes, signed by whoever: entries of the head that are None are left out."""
+    request = open_message(data, trust)
+    changed = {name: value for name, value in {**request.head, **head}.items() if value is not None and name != "to"}
+    return SignedMessage(changed, request.body if body is None else body, signer).to(to or request.text("to"))[0]
+
+
+# --- sites and runs ------------------------------------------------------------------------------------------------
+
+
+def write_table(
+    path: Path,
+    seed: int,
+    *,
+    n_samples: int = 40,
+    nodes: Sequence[str] = NODES,
+    order: Sequence[int] | None = None,  # of columns in the file
+) -> np.ndarray:
+    """A site's table of smooth signals."""
+    rng = np.random.default_rng(seed)
+    base = np.linalg.cholesky(0.6 ** np.abs(np.subtract.outer(range(len(nodes)), range(len(nodes)))))
+    signals = rng.normal(size=(n_samples, len(nodes))) @ base.T
+    order = range(len(nodes)) if order is None else order
+    lines = [",".join(nodes[column] for column in order)]
+    lines += [",".join(repr(row[column]) for column in order) for row in signals.tolist()]
+    path.write_text("\n".join(lines) + "\n")
+    return signals
+
+
+Tamper = Callable[[str, bytes, Callable[[bytes], bytes]], bytes | Silence]
+
+
+@dataclass
+class Loopback:
+    """Brings bytes to services by a call; `tamper` may do what a network or a hostile site does."""
+
+    services: dict[str, SiteService]
+    tamper: Tamper = lambda site, data, service: service(data)
+    asked: list[tuple[str, bytes]] = field(default_factory=list)
+
+    def ask(self, site: str, data: bytes, timeout: float) -> bytes | Silence:
+        self.asked.append((site, data))
+        return self.tamper(site, data, self.services[site].reply)
+
+
+class Consortium:
+    """All of it in one folder."""
+
+    def __init__(
+        self, folder: Path, *, sites: Sequence[str] = SITES, authority: Authority | None = None, **limits
+    ) -> None:
+        self.folder, self.sites = folder, tuple(sites)
+        self.authority = authority or shared_authority()
+        self.trust = self.authority.trust
+        self.server = self.authority.signer(SERVER)
+        self.signers = {site: self.authority.signer(site) for site in sites}
+        for seed, site in enumerate(sites):
+            self.make_site(site, seed, **limits)
+
+    def make_site(self, site: str, seed: int, **limits) -> None:
+        home = self.folder / site
+        home.mkdir(parents=True)
+        write_table(home / f"{site}.csv", seed)
+        settings = {"name": site, "federation": "test", "server": SERVER, "data": Path(f"{site}.csv")}
+        write_site(home, SiteSettings(**{**settings, "approve_all": True, **limits}))
+
+    def table(self, site: str) -> Path:
+        return self.folder / site / f"{site}.csv"
+
+    @property
+    def tables(self) -> dict[str, Path]:
+        return {site: self.table(site) for site in self.sites}
+
+    def service(self, site: str) -> SiteService:
+        return SiteService(self.folder / site, signer=self.signers[site], trust=self.trust)
+
+    def services(self) -> dict[str, SiteService]:
+        return {site: self.service(site) for site in self.sites}
+
+    def run(self, learn: str = 'method = "exact"\ndegree = 3', policy: str = "", **top: str) -> CoordinatorRun:
+        text = 'name = "test"\nnodes = "nodes.txt"\n'
+        text += "".join(f"{key} = {value}\n" for key, value in top.items())
+        (self.folder / "study.toml").write_text(f"{text}[learn]\n{learn}\n[policy]\n{policy}\n")
+        (self.folder / "nodes.txt").write_text("\n".join(NODES) + "\n")
+        study, nodes = read_study(self.folder / "study.toml")
+        return new_run(self.folder / "runs", study, nodes, self.sites)
+
+    def run_attempt(self, run: CoordinatorRun, transport: Loopback, attempt: str = "a") -> Outcome:
+        return run_attempt(run, transport, attempt=attempt, signer=self.server, trust=self.trust)
+
+    def finish(self, run: CoordinatorRun, transport: Loopback | None = None) -> Path:
+        """The results of a run that must end well."""
+        transport = transport or Loopback(self.services())
+        outcome = self.run_attempt(run, transport)
+        close(transport.services)
+        assert outcome.ended == "done", outcome
+        return run.folder / "results"
+
+
+def close(services: Mapping[str, SiteService]) -> None:
+    """As when the sites' processes end."""
+    for service in services.values():
+        service.close()
+
+
+# --- another process -----------------------------------------------------------------------------------------------
+
+
+@cache
+def processes():
+    """Starts processes from one that has imported what takes long; the path of tests it does not know."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([run_attempt.__module__, SiteService.__module__, "pandas", "networkx"])
+    return context
+
+
+def as_data(signer: Signer) -> tuple[bytes, bytes]:
+    """A signer that can be handed to another process."""
+    return signer.certificate, signer.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
+def from_data(data: tuple[bytes, bytes]) -> Signer:
+    key = load_pem_private_key(data[1], password=None)
+    assert isinstance(key, rsa.RSAPrivateKey)
+    return Signer(certificate=data[0], key=key)
+
+
+def conduct_elsewhere(
+    folder: Path, run: Path, root: bytes, signers: dict[str, tuple[bytes, bytes]], connection
+) -> None:
+    """Conduct a run in this process, with the services of all its sites; say so when it begins."""
+    trust, known = Trust(root), {name: from_data(data) for name, data in signers.items()}
+    services = {site: SiteService(folder / site, signer=known[site], trust=trust) for site in known if site != SERVER}
+    connection.send("begun")
+    run_attempt(open_run(run), Loopback(services), attempt="elsewhere", signer=known[SERVER], trust=trust)
+
+
+def hold_elsewhere(home: Path, root: bytes, signer: tuple[bytes, bytes], requests: Sequence[bytes], connection) -> None:
+    """Be a second process of a site: answer requests, send the answers, and live on until somebody says otherwise."""
+    service = SiteService(home, signer=from_data(signer), trust=Trust(root))
+    connection.send([service.reply(request) for request in requests])
+    connection.recv()
