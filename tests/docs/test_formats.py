@@ -12,7 +12,6 @@ from typing import get_args
 
 import numpy as np
 import pytest
-from federation.consortium import Consortium, Loopback, close
 
 import silograph
 from silograph.errors import ParameterError
@@ -24,6 +23,7 @@ from silograph.federation.site.settings import SiteSettings, write_site
 from silograph.federation.study_file import Policy, parse_study
 from silograph.methods.common.registry import built_in
 from silograph.methods.common.settings import StudySettings
+from testing.consortium import Consortium, Loopback, close
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 

@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 import pytest
-from federation.consortium import Consortium, Loopback, close
 from typer.testing import CliRunner
 
 from silograph.cli.app import app
@@ -14,6 +13,7 @@ from silograph.federation.coordinator.attempt import run_attempt
 from silograph.federation.envelope import open_message
 from silograph.federation.refusals import REASONS
 from silograph.federation.site.service import SiteService
+from testing.consortium import Consortium, Loopback, close
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "how-to" / "site.md").read_text(encoding="utf-8")
 THREE = '["kyoto", "lima", "oslo"]'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -80,6 +81,10 @@ def learn(
     pull: Annotated[
         float | None, SilosOption(help="Strength of FedProx, MRMTL and Ditto, in units of 4β. Default: 1.")
     ] = None,
+    options: Annotated[
+        list[str] | None,
+        SilosOption("--option", help="A setting that only this method has; may be repeated.", metavar="NAME=VALUE"),
+    ] = None,
     resume: Annotated[
         Path | None, SilosOption(help="Go on with the unfinished run in this folder, just as if it had not stopped.")
     ] = None,
@@ -138,6 +143,17 @@ def _differing(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value not in (usual[name].default, [])}
 
 
+def _parse_option(text: str) -> tuple[str, Any]:
+    """The name and the value of `NAME=VALUE`: true, false, a number or a word."""
+    name, equals, value = text.partition("=")
+    if not (name and equals and value):
+        raise ParameterError(f"--option: expected NAME=VALUE, got {text!r}.")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
 def _learn(given: dict[str, Any], *, report: bool, output: Output) -> None:
     """Learn, and show how it went; `given` are arguments of `learn_files`, beside those of this command."""
     from silograph.cli.summary import notes_on, summary
@@ -149,6 +165,8 @@ def _learn(given: dict[str, Any], *, report: bool, output: Output) -> None:
         raise ParameterError("--report: it goes into the run's folder. Name one with --out.")
     was_finished = folder is not None and "resume" in given and RunLayout(folder).is_finished
     asked = {name: value for name, value in given.items() if name not in ("signals", "report", "as_json", "quiet")}
+    if "options" in asked:
+        asked["options"] = dict(_parse_option(text) for text in asked["options"])
     with showing_progress(output.progress) as on_progress:
         run = learn_files(given.get("signals", ()), on_progress=on_progress, **asked)
     if was_finished and not output.as_json:

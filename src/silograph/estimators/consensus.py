@@ -72,6 +72,8 @@ class ConsensusGraph(BaseEstimator):
         Safe options of Algorithm 1: weights from the newest graphs, and a bound on them relative to their mean.
     gamma_epsilon, first_weight : float
         Algorithm 1's ε_γ, which keeps γ finite, and w⁰, at which all gradient methods start.
+    options : dict, optional
+        Settings that only a method of your own has.
     metric : {"sqeuclidean", "precomputed"}
         With "precomputed", tables are symmetric matrices (nodes, nodes) of mean squared differences.
     allowed, forbidden : array-like of shape (n, 2), optional
@@ -145,6 +147,7 @@ class ConsensusGraph(BaseEstimator):
         gamma_cap: float | None = None,
         gamma_epsilon: float = 1e-8,
         first_weight: float = 0.1,
+        options: Mapping[str, Any] | None = None,
         metric: Literal["sqeuclidean", "precomputed"] = "sqeuclidean",
         allowed: ArrayLike | None = None,
         forbidden: ArrayLike | None = None,
@@ -159,6 +162,7 @@ class ConsensusGraph(BaseEstimator):
         self.local_steps, self.step, self.momentum = local_steps, step, momentum
         self.zeta, self.pull, self.weights, self.fresh = zeta, pull, weights, fresh
         self.gamma_cap, self.gamma_epsilon, self.first_weight = gamma_cap, gamma_epsilon, first_weight
+        self.options = options
         self.report, self.warm_start, self.n_jobs = report, warm_start, n_jobs
 
     def fit(self, X: Any, y: Any = None, groups: ArrayLike | None = None) -> Self:
@@ -255,6 +259,7 @@ class ConsensusGraph(BaseEstimator):
             gamma_cap=self.gamma_cap,
             gamma_epsilon=self.gamma_epsilon,
             first_weight=self.first_weight,
+            options=dict(self.options or {}),
             report=self.report,
         )
 
