@@ -260,10 +260,10 @@ def kill_at_random(folder: Path, learn: str, *, kills: int, seed: int) -> tuple[
 def test_a_process_killed_at_any_moment_costs_no_bit(tmp_path, undisturbed):
     killed = 0
     for seed, learn in enumerate([LONG, ALGORITHM1, EXACT]):
-        consortium, run, times = kill_at_random(tmp_path / str(seed), learn, kills=8, seed=seed)
+        consortium, run, times = kill_at_random(tmp_path / str(seed), learn, kills=4, seed=seed)
         assert_sound(consortium, run, undisturbed(learn))
         killed += times
-    assert killed >= 12  # of 24: the others were done already
+    assert killed >= 6  # of 12: the others were done already
 
 
 @pytest.mark.slow

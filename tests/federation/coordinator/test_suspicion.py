@@ -567,7 +567,7 @@ def test_a_refusal_ends_the_attempt_with_its_reason(tmp_path, code):
 
 @pytest.mark.parametrize("code", ["busy", "unknown-run", "unapproved"])
 def test_a_refusal_that_may_pass_is_waited_for(tmp_path, undisturbed, monkeypatch, code):
-    monkeypatch.setattr(site_request, "APPROVAL_PAUSE", 0.01)
+    monkeypatch.setitem(site_request.SiteRequest.__init__.__kwdefaults__, "pause", 0.01)
     monkeypatch.setattr(site_request, "REACH_PAUSE", 0.001)
     ended = attacked(tmp_path, lambda site: site.resealed(kind="refusal", code=code, body=b""), when=is_round, times=2)
     assert ended.outcome.ended == "done"
