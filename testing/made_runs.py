@@ -9,7 +9,8 @@ import numpy as np
 
 from silograph.graph.graph import Graph
 from silograph.runs.reader import RunData
-from silograph.runs.record import FederationRecord, ResultRecord, RunRecord, SiloRecord
+from silograph.runs.record import FederationRecord, ResultRecord, RunRecord
+from silograph.runs.results import silo_record
 from silograph.runs.writer import write_results
 
 CREATED = "2026-01-01T00:00:00+00:00"
@@ -53,7 +54,7 @@ def study_run(folder: Path, *, n_nodes=12, silos=("oslo", "lima", "kyoto"), name
     consensus = ring(names, rng, more * len(names))
     graphs = {name: with_more(consensus, rng, more * len(names)) for name in silos}
     each = tuple(
-        SiloRecord.describe(
+        silo_record(
             name, graph, {"contribution": 2.0 + k}, n_nodes=len(names), n_samples=100 + k, file=f"{name}.csv", **SOURCE
         )
         for k, (name, graph) in enumerate(graphs.items())
@@ -84,7 +85,7 @@ def table_run(folder: Path, *, n_nodes=12, seed=0):
     """A finished run over one table."""
     rng = np.random.default_rng(seed)
     graph = ring([f"node{node}" for node in range(n_nodes)], rng, 2 * n_nodes)
-    source = SiloRecord.describe("brain", graph, {}, n_nodes=n_nodes, n_samples=8, file="brain.csv", **SOURCE)
+    source = silo_record("brain", graph, {}, n_nodes=n_nodes, n_samples=8, file="brain.csv", **SOURCE)
     result = ResultRecord(
         **RESULT, nodes=n_nodes, edges=graph.n_edges, mean_degree=graph.mean_degree, iterations=4, solves=2
     )

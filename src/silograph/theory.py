@@ -167,7 +167,7 @@ def largest_distance_norm(distances: Sequence[Vector]) -> float:
 
     `Moments` and `LocalProblem` hold means z/N; multiply them by N.
     """
-    return max(float(np.linalg.norm(_checked_vector(z, f"distances of silo {k + 1}"))) for k, z in enumerate(distances))
+    return max(float(np.linalg.norm(_check_vector(z, f"distances of silo {k + 1}"))) for k, z in enumerate(distances))
 
 
 def largest_gradient_norm(graphs: Sequence[Vector], *, alpha: float, beta: float) -> float:
@@ -186,7 +186,7 @@ def local_error_bound(problem: LocalProblem, truth: Vector, *, rho: float = 0.0)
     convexity alone: whatever the consensus is, its pull on a silo is never stronger than ρ.
     """
     check_not_negative("rho", rho)
-    w = _checked_vector(truth, "truth")
+    w = _check_vector(truth, "truth")
     if w.size != problem.pairs.size or (w < 0).any():
         raise ParameterError(f"truth: expected {problem.pairs.size} weights ≥ 0, one per pair of the problem.")
     if (problem.pairs.degrees(w) + problem.zeta).min() <= 0:
@@ -206,7 +206,7 @@ def _root(excess: float, *, above_one: bool) -> float:
 
 
 def _gradient_norm(graph: Vector, silo: int, alpha: float, beta: float) -> float:
-    w = _checked_vector(graph, f"graph of silo {silo}")
+    w = _check_vector(graph, f"graph of silo {silo}")
     n_nodes = round((1 + np.sqrt(1 + 8 * w.size)) / 2)
     if _n_pairs(n_nodes) != w.size:
         raise ParameterError(f"graph of silo {silo}: expected one weight per pair of nodes, got {w.size} numbers.")
@@ -225,7 +225,7 @@ def _n_pairs(n_nodes: int) -> int:
     return _check_count("n_nodes", n_nodes, least=2) * (n_nodes - 1) // 2
 
 
-def _checked_vector(values: Vector, name: str) -> Vector:
+def _check_vector(values: Vector, name: str) -> Vector:
     vector = np.ascontiguousarray(values, dtype=np.float64)
     if vector.ndim != 1 or vector.size == 0 or not np.isfinite(vector).all():
         raise ParameterError(

@@ -1,9 +1,12 @@
 """`silograph federation` and `silograph site`, as far as no server needs to run: founding, joining, approving, logs."""
 
 import json
+import os
 import re
 import shlex
 import shutil
+import subprocess
+import sys
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -137,7 +140,7 @@ def test_a_new_federation_has_all_it_takes_and_says_what_to_do(made):
         (["new-one", "--sites", "Oslo", "lima"], 2, "'Oslo'"),
         (["new-one", "--sites", "oslo", "li/ma"], 2, "'li/ma'"),
         (["new-one", "--sites", "oslo", ".."], 2, "'..'"),
-        (["new-one", "--sites", "oslo", "lima", "oslo"], None, "'oslo' is named twice"),
+        (["new-one", "--sites", "oslo", "lima", "oslo"], None, "got 'oslo' again"),
         (["new-one", "--sites", "oslo", "server"], None, "cannot be called 'server'"),
         (["new one", "--sites", "oslo", "lima"], None, "'new one'"),
         (["../new-one", "--sites", "oslo", "lima"], None, "'../new-one'"),
@@ -548,7 +551,7 @@ def test_a_run_of_this_machine_is_not_resumed_by_a_federation(here):
 
 
 def test_a_status_without_a_server_tells_so_and_what_is_known(here, monkeypatch):
-    monkeypatch.setattr("silograph.federation.nvflare.session.CONNECTING", 0.5)
+    monkeypatch.setattr("silograph.federation.nvflare.session.CONNECT_SECONDS", 0.5)
     data = json.loads(silograph("federation", "status", "--json").stdout)
     port = read_invitation(Path("brain-study/federation.json")).port
     assert data["server"] == {"address": f"localhost:{port}", "answers": False}
@@ -561,3 +564,26 @@ def test_a_demo_does_not_replace_other_things(here):
     silograph("federation", "demo", "--out", "oslo", code=1, says="oslo: exists already")
     silograph("federation", "demo", "--out", "oslo", "--force", code=1, says="so --force leaves it alone")
     silograph("federation", "demo", "--sites", "1", code=2)
+
+
+WITHOUT_USERS_AND_LOCKS = """
+import sys
+sys.modules["fcntl"] = sys.modules["pwd"] = None
+from silograph.cli.app import app
+app(sys.argv[1:])
+"""
+
+
+def test_where_the_system_knows_neither_users_nor_locks_commands_work_until_they_need_a_lock(here, site):
+    """As on Windows: all can be imported, and the first thing that needs a lock says what to do."""
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", WITHOUT_USERS_AND_LOCKS, *arguments]
+        return subprocess.run(command, capture_output=True, text=True, env={**os.environ, "LOGNAME": "ada"})
+
+    (here / "study.toml").write_text(STUDY)
+    assert "site" in run("--help").stdout
+    assert "No study waits" in run("site", "approve", "--folder", str(site)).stdout
+    refused = run("site", "approve", "study.toml", "--yes", "--folder", str(site))
+    assert (refused.returncode, refused.stdout.count("Approved.")) == (1, 0)
+    assert "this system cannot lock files (no fcntl). Use WSL or a container." in " ".join(refused.stderr.split())

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from silograph._util.trees import to_tree
+from silograph._util.plain import to_plain
 from silograph.engine import study
 from silograph.engine.inprocess import InProcess
 from silograph.engine.loop import run_loop
@@ -92,10 +92,10 @@ def learn() -> Task:
 def test_a_silo_refuses_a_task_that_is_not_the_methods_and_stays_as_it_was(asked, said):
     silo = some_silos()[0]
     _, state = answer_task(independent(), silo, SiloState(), learn(), report=True)
-    before = to_tree(state)
+    before = to_plain(state)
     with pytest.raises(ProtocolError, match=said):
         answer_task(independent(), silo, state, asked, report=True)
-    assert to_tree(state) == before
+    assert to_plain(state) == before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

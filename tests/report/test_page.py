@@ -91,7 +91,7 @@ def test_ten_silos_of_a_hundred_nodes_take_little(tmp_path):
 
 
 def test_of_more_edges_than_a_page_can_hold_the_strongest_stay_and_all_are_counted(tmp_path, monkeypatch):
-    monkeypatch.setattr("silograph.report.payload.MOST_EDGES", 20)
+    monkeypatch.setattr("silograph.report.payload.MOST_EDGES_IN_PAGE", 20)
     folder = study_run(tmp_path / "run", silos=("oslo",))
     graph, whole = data_of(write_report(folder))["graphs"][1], read_run(folder).graphs["oslo"]
     assert sorted(graph["weights"]) == sorted(whole.weights.tolist())[-10:]

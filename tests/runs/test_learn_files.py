@@ -49,7 +49,7 @@ def test_several_paths_are_silos(tables):
 
 
 def test_one_path_is_one_table(tables):
-    run = learn_files("oslo.csv", degree=3, standardize=True, out=Path("run"))
+    run = learn_files("oslo.csv", degree=np.float32(3), neighbours=np.int64(4), standardize=np.True_, out=Path("run"))
     expected = SmoothGraph(degree=3, standardize=True).fit(tables["oslo"]).graph_
     np.testing.assert_allclose(run.consensus_graph.adjacency(), expected.adjacency(), atol=1e-9)
     assert_same(run, read_run("run"))

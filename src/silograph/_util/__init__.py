@@ -1,1 +1,1 @@
-"""What every package may use: files that appear whole, locks, kernels, checks, optional imports. It knows no graph."""
+"""Tools for every package: files that appear whole, locks, kernels, checks, optional imports. It knows no graph."""

@@ -1,10 +1,14 @@
-"""Checks of parameters that several packages take."""
+"""Checks of parameters that several packages take, and lists of names, in one set of words."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
 from silograph.errors import ParameterError
+
+MOST_NAMED = 8
 
 
 def check_positive(name: str, value: object) -> None:
@@ -52,3 +56,9 @@ def is_number(value: object) -> bool:
 def _plain(value: object) -> object:
     """NumPy's numbers as Python's, which print as a user wrote them."""
     return value.item() if isinstance(value, np.generic) else value
+
+
+def list_names(names: Sequence[object], *, most: int = MOST_NAMED) -> str:
+    """Names in quotes, a long list cut short: `'a', 'b' and 3 more`."""
+    first = ", ".join(map(repr, names[:most]))
+    return first if len(names) <= most else f"{first} and {len(names) - most} more"

@@ -54,8 +54,8 @@ def read_bytes(path: Path, *, most: int, cure: str) -> bytes:
     return data
 
 
-def parse_json(data: bytes) -> dict[str, Any]:
-    """The JSON object that the bytes hold; ValueError where they hold none."""
+def parse_json(data: bytes | str) -> dict[str, Any]:
+    """The JSON object in the data; ValueError where there is none."""
     try:
         found = json.loads(data)
     except RecursionError as error:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 from rich.console import Console
 from rich.progress import (
@@ -42,33 +43,6 @@ KEPT = ".cells"  # folder of finished jobs, within the folder of results
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReproduceRequest:
-    """What was asked for."""
-
-    names: tuple[str, ...]
-    out: Path
-    seeds: int | None = None
-    draws: int | None = None
-    quick: bool = False
-    workers: int | None = None
-    coil: Path | None = None
-    abide: Path | None = None
-
-    def session(self, on_progress: OnProgress) -> Session:
-        """The session that it calls for."""
-        scale = QUICK if self.quick else FULL_SIZE
-        for name, value in (("seeds", self.seeds), ("draws", self.draws), ("workers", self.workers)):
-            if value is not None:
-                check_whole(f"--{name}", value, least=1 if name == "workers" else 2)
-        if self.seeds is not None:
-            scale = replace(scale, seeds=self.seeds)
-        if self.draws is not None:
-            scale = replace(scale, draws=self.draws)
-        lab = Lab(workers=self.workers or os.cpu_count() or 1, kept=self.out.resolve() / KEPT, on_progress=on_progress)
-        return Session(lab=lab, scale=scale, coil=self.coil, abide=self.abide)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
     """How an experiment ended."""
 
@@ -98,40 +72,51 @@ def _found(data: str) -> str:
     return f"{data}: found"
 
 
-def run(request: ReproduceRequest, *, console: Console | None, progress: Console | None) -> list[Done]:
+def run_experiments(
+    names: tuple[str, ...],
+    out: Path,
+    *,
+    quick: bool,
+    sizes: Mapping[str, int | None],  # seeds, draws and workers; None: the usual
+    data: Mapping[str, Path | None],  # coil and abide; None: to be looked for
+    console: Console | None,
+    progress: Console | None,
+) -> list[Done]:
     """Run what was asked for, one after the other; each is written as soon as it is done."""
-    experiments = choose_experiments(request.names)
-    if request.out.exists() and not request.out.is_dir():
-        raise OutputError(f"{request.out}: expected a folder, got a file. Choose another --out.")
-    check_writable(request.out / "index.md")
+    experiments = choose_experiments(names)
+    if out.exists() and not out.is_dir():
+        raise OutputError(f"{out}: expected a folder, got a file. Choose another --out.")
+    check_writable(out / "index.md")
+    given: dict[str, Any] = {name: value for name, value in sizes.items() if value is not None}
+    for name, value in given.items():
+        check_whole(f"--{name}", value, least=1 if name == "workers" else 2)
+    workers = given.pop("workers", os.cpu_count() or 1)
+    scale = replace(QUICK if quick else FULL_SIZE, **given)
     with _reporting(progress) as on_progress:
-        session = request.session(on_progress)
-        done = [_run_one(experiment, session, request, console) for experiment in experiments]
-    if ALL in request.names:
-        write_text(
-            request.out / "index.md", index_page(session, [one.experiment for one in done if one.skipped is None])
-        )
-    parts = {"run": done} if ALL in request.names else {f"run-{one.experiment.name}": [one] for one in done}
+        lab = Lab(workers=workers, kept=out.resolve() / KEPT, on_progress=on_progress)
+        session = Session(lab=lab, scale=scale, **data)
+        done = [_run_one(experiment, session, out, console, may_skip=ALL in names) for experiment in experiments]
+    if ALL in names:
+        write_text(out / "index.md", index_page(session, [one.experiment for one in done if one.skipped is None]))
+    parts = {"run": done} if ALL in names else {f"run-{one.experiment.name}": [one] for one in done}
     for name, part in parts.items():
-        write_text(
-            request.out / f"{name}.json", json.dumps(_record(session, part), indent=1, ensure_ascii=False) + "\n"
-        )
+        write_text(out / f"{name}.json", json.dumps(_record(session, part), indent=1, ensure_ascii=False) + "\n")
     return done
 
 
-def _run_one(experiment: Experiment, session: Session, request: ReproduceRequest, console: Console | None) -> Done:
+def _run_one(experiment: Experiment, session: Session, out: Path, console: Console | None, *, may_skip: bool) -> Done:
     began = perf_counter()
     try:
         outcome = experiment.run(session)
     except DataError as error:
-        if ALL not in request.names:
+        if not may_skip:
             raise
         return Done(experiment=experiment, seconds=0.0, skipped=str(error))
     if session.scale.is_quick:
         outcome = _marked(outcome)
-    write_outcome(outcome, request.out)
+    write_outcome(outcome, out)
     if console is not None:
-        _show(outcome, request.out, console)
+        _show(outcome, out, console)
     return Done(experiment=experiment, seconds=perf_counter() - began)
 
 

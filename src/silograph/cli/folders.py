@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from silograph.errors import ParameterError
 from silograph.federation.folders import FederationFolder, SiteFolder
+
+Systemd = Annotated[
+    bool, typer.Option("--systemd", help="Print a systemd unit that does this at every boot, and exit.")
+]
 
 
 def federation_folder(given: Path | None) -> Path:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ParamSpec
 
 import typer
 from rich.console import Console, RenderableType
@@ -21,6 +22,7 @@ BAD_INPUT, WRONG_USAGE = 1, 2
 NOT_CONVERGED = 3  # exit code: the graph was learned and written, but not to the tolerance asked for
 PIPE_WIDTH = 160  # of what is printed to a file or another program
 complaints = Console(stderr=True, soft_wrap=True)
+P = ParamSpec("P")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,19 @@ def guarded(work: Callable[[], None], *, resumable: Path | None = None, go_on: s
     except BrokenPipeError:  # the reader of our output left, as `| head` does
         sys.stderr.close()
         raise typer.Exit(0) from None
+
+
+def guard(go_on: str | None = None) -> Callable[[Callable[P, None]], Callable[P, None]]:
+    """Run a whole command by `guarded`."""
+
+    def wrap(command: Callable[P, None]) -> Callable[P, None]:
+        @functools.wraps(command)
+        def run(*arguments: P.args, **options: P.kwargs) -> None:
+            guarded(lambda: command(*arguments, **options), go_on=go_on)
+
+        return run
+
+    return wrap
 
 
 def need_nvflare() -> None:

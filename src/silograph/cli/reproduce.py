@@ -68,26 +68,24 @@ def reproduce(
     def work() -> None:
         for module in ("joblib", "networkx", "matplotlib"):
             required(module, extra="paper", purpose="to reproduce the paper")
-        from silograph.cli.experiments import ReproduceRequest, listing, run
+        from silograph.cli.experiments import listing, run_experiments
 
         if show_list:
             Console().print(listing())
             return
         if not names:
             raise ParameterError("Name a table or figure, or `all`. See them with: silograph reproduce --list")
-        request = ReproduceRequest(
-            names=tuple(names),
-            out=folder,
-            seeds=seeds,
-            draws=draws,
-            quick=quick,
-            workers=workers,
-            coil=coil,
-            abide=abide,
-        )
         results = Console(width=None if sys.stdout.isatty() else PIPE_WIDTH)
         output = Output(as_json=False, quiet=quiet)
-        done = run(request, console=None if quiet else results, progress=complaints if output.progress else None)
+        done = run_experiments(
+            tuple(names),
+            folder,
+            quick=quick,
+            sizes={"seeds": seeds, "draws": draws, "workers": workers},
+            data={"coil": coil, "abide": abide},
+            console=None if quiet else results,
+            progress=complaints if output.progress else None,
+        )
         left_out: dict[str, list[str]] = {}
         for one in done:
             if one.skipped is not None and not quiet:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from silograph._util.wording import list_names
+from silograph._util.checks import list_names
 from silograph.errors import SilosError
 
 

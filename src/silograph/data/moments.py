@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from silograph._util.checks import list_names
 from silograph._util.kernel import kernel
 from silograph._util.types import IntVector, Matrix, Vector
-from silograph._util.wording import list_names
 from silograph.errors import SignalError
 from silograph.graph.pairs import Pairs, default_names
 
@@ -102,7 +102,7 @@ class Moments:
     def _check_not_constant(self, deviation: Vector, names: Sequence[str], source: str) -> None:
         constant = np.flatnonzero(deviation <= 1e-13 * np.sqrt(self.n_samples) * np.abs(self.mean))
         if constant.size:
-            listed = list_names([names[node] for node in constant.tolist()])
+            listed = list_names([names[int(node)] for node in constant], most=20)
             raise SignalError(
                 f"{source}: what is constant cannot be standardised, and {constant.size} of the nodes are: {listed}. "
                 "Drop them, or learn without standardize."

@@ -74,7 +74,7 @@ def load_abide(
         raise DataError(
             f"{place}: expected an .npz file or a folder of .1D files, got {place.suffix or 'no suffix'!r}."
         )
-    return _aligned(found, regions, frames, constant, short)
+    return _align(found, regions, frames, constant, short)
 
 
 def abide_from_nilearn(
@@ -93,10 +93,10 @@ def abide_from_nilearn(
     several were fetched.
     """
     _check_options(frames, constant, short)
-    return _aligned(from_nilearn(bunch, atlas=atlas, names=names), regions, frames, constant, short)
+    return _align(from_nilearn(bunch, atlas=atlas, names=names), regions, frames, constant, short)
 
 
-def _aligned(
+def _align(
     found: Recordings, regions: Sequence[str | int] | None, frames: int | None, constant: Constant, short: Short
 ) -> Abide:
     columns = _columns(found, regions)

@@ -65,7 +65,7 @@ def coil_silos(coil: Coil20, objects: Sequence[int], n_poses: int = 12, n_views:
     Objects are numbered from 0, as in `coil.images` (`obj1` of the files is 0). A node is an object and a place in the
     view, so that all views have the same nodes: the paper's 3 silos of 1024 samples on 48 nodes, for four objects.
     """
-    chosen = [_checked_object(number) for number in objects]
+    chosen = [_check_object(number) for number in objects]
     if not chosen or len(set(chosen)) != len(chosen):
         raise ParameterError(f"objects: expected different objects, got {list(objects)!r}. Name each one once.")
     check_whole("n_poses", n_poses, least=1)
@@ -82,7 +82,7 @@ def coil_silos(coil: Coil20, objects: Sequence[int], n_poses: int = 12, n_views:
     return CoilSilos(signals=signals, labels=np.repeat(np.array(chosen, dtype=np.int64), n_poses), names=names)
 
 
-def _checked_object(number: Any) -> int:
+def _check_object(number: Any) -> int:
     check_whole("objects", number, least=0)
     if number >= N_OBJECTS:
         raise ParameterError(f"objects: expected numbers from 0 to {N_OBJECTS - 1}, got {number}.")
@@ -127,7 +127,7 @@ def _from_folder(folder: Path) -> Matrix:
                     f"{folder}: expected obj1__0.png to obj{N_OBJECTS}__{N_POSES - 1}.png, "
                     f"but obj{number + 1}__{pose}.png is missing ({len(found)} are there). Unpack the archive again."
                 )
-            out[number, pose] = _shrunk(_pixels(image, file), file)
+            out[number, pose] = _shrink(_pixels(image, file), file)
     return out / 255
 
 
@@ -141,7 +141,7 @@ def _pixels(image: Any, file: Path) -> Matrix:
         ) from error
 
 
-def _shrunk(pixels: Matrix, file: Path) -> Matrix:
+def _shrink(pixels: Matrix, file: Path) -> Matrix:
     """32 × 32 pixels, column by column."""
     height, width = pixels.shape
     if height != width or height % SIDE:

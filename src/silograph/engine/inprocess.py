@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from silograph._util.trees import to_tree
+from silograph._util.plain import to_plain
 from silograph._util.types import Vector
 from silograph.errors import SilosError
 from silograph.graph.pairs import Pairs
@@ -64,7 +64,7 @@ class InProcess:
 
     def silo_states(self) -> dict[str, Any]:
         """All silos' states, for a checkpoint."""
-        return {name: to_tree(state) for name, state in self._states.items()}
+        return {name: to_plain(state) for name, state in self._states.items()}
 
     def restore(self, method: Method, states: dict[str, Any]) -> None:
         """Put back what a checkpoint kept."""

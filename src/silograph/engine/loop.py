@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from silograph._util.trees import from_tree, to_tree
+from silograph._util.plain import restore, to_plain
 from silograph._util.types import Vector
 from silograph.engine.checkpoint import Checkpoint
 from silograph.protocol.checks import check_parts
@@ -80,7 +80,7 @@ def run_loop(
     while state.step is not None:
         state = _round(method, engine, run_id, state)
         if checkpoint is not None:
-            checkpoint.save({"coordinator": to_tree(state), "silos": engine.silo_states()})
+            checkpoint.save({"coordinator": to_plain(state), "silos": engine.silo_states()})
         on_round(state.history[-1])
     return LoopResult(outcome=state.outcome, history=state.history, reported=state.reported)
 
@@ -93,7 +93,7 @@ def _round(method: Method, engine: Engine, run_id: str, state: CoordinatorState)
     check_parts(state.parts, fields, n_pairs=cohort.pairs.size, header=header, source="coordinator")
     total = engine.exchange(method, Task(header=header, parts=state.parts))
     decision = method.merge(cohort, state.own, total)
-    record: Any = {"round": number, "step": state.step, "silos": total.n_silos, **decision.record}
+    record = {"round": number, "step": state.step, "silos": total.n_silos, **decision.record}
     return _after(decision, history=(*state.history, record), reported={**state.reported, **total.reported})
 
 
@@ -110,7 +110,7 @@ def _after(decision: Decision[Any], *, history: tuple[RoundRecord, ...], reporte
 
 def _restore(method: Method, tree: dict[str, Any]) -> CoordinatorState:
     """The state that a checkpoint kept; what is the method's own, by the method's own types."""
-    own = from_tree(method.states.coordinator, tree["own"])
-    outcome = from_tree(method.states.outcome, tree["outcome"])
-    restored: CoordinatorState = from_tree(CoordinatorState, tree | {"own": own, "outcome": outcome})
+    own = restore(method.states.coordinator, tree["own"])
+    outcome = restore(method.states.outcome, tree["outcome"])
+    restored: CoordinatorState = restore(CoordinatorState, tree | {"own": own, "outcome": outcome})
     return restored

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -237,31 +238,11 @@ class ConsensusGraph(BaseEstimator):
             raise ParameterError(f"metric: expected 'sqeuclidean' or 'precomputed', got {self.metric!r}.")
         if self.metric == "precomputed" and self.standardize:
             raise ParameterError("standardize: precomputed distances cannot be standardised. Leave it False.")
-        return StudySettings(
-            method=self.method,
-            degree=self.degree,
-            alpha=self.alpha,
-            beta=self.beta,
-            coupling=self.coupling,
-            sparsity=self.sparsity,
-            nu=self.nu,
-            lam=self.lam,
-            zeta=self.zeta,
-            tol=self.tol,
-            rounds=self.rounds,
-            solver=self.solver,
-            pull=self.pull,
-            local_steps=5 if isinstance(self.local_steps, Sequence | Mapping) else self.local_steps,
-            step=self.step,
-            momentum=self.momentum,
-            weights=self.weights,
-            fresh=self.fresh,
-            gamma_cap=self.gamma_cap,
-            gamma_epsilon=self.gamma_epsilon,
-            first_weight=self.first_weight,
-            options=dict(self.options or {}),
-            report=self.report,
-        )
+        given = {field.name: getattr(self, field.name) for field in fields(StudySettings)}
+        given["options"] = dict(self.options or {})
+        if isinstance(self.local_steps, Sequence | Mapping):
+            del given["local_steps"]  # each silo has its own (_give_steps)
+        return StudySettings(**given)
 
     def _workers(self) -> int | None:
         if self.n_jobs is None or self.n_jobs == -1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import fields
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -163,18 +164,7 @@ class SmoothGraph(BaseEstimator):
     def _settings(self) -> Settings:
         if self.metric not in ("sqeuclidean", "precomputed"):
             raise ParameterError(f"metric: expected 'sqeuclidean' or 'precomputed', got {self.metric!r}.")
-        return Settings(
-            degree=self.degree,
-            alpha=self.alpha,
-            beta=self.beta,
-            zeta=self.zeta,
-            solver=self.solver,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            neighbours=self.neighbours,
-            step=self.step,
-            momentum=self.momentum,
-        )
+        return Settings(**{field.name: getattr(self, field.name) for field in fields(Settings)})
 
     def _pairs(self, names: tuple[str, ...]) -> Pairs:
         return choose_pairs(names, allowed=self.allowed, forbidden=self.forbidden, may_isolate=self.zeta > 0)

@@ -8,14 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from silograph._util.types import Vector
-from silograph.experiments.claims import (
-    MARGIN,
-    Claim,
-    as_good_as,
-    better_than,
-    format_signed,
-    verdict_of,
-)
+from silograph.experiments.claims import MARGIN, Claim, as_good_as, better_than, format_signed, verdict_of
 from silograph.experiments.comparison import format_point
 from silograph.experiments.convergence import LOCAL_STEPS, ROUNDS
 from silograph.experiments.evidence import CONSENSUS_ROW, EVEN, LOCAL_ROW, Evidence

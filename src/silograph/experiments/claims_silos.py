@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from silograph.experiments.claims import (
-    Claim,
-    better_than,
-    format_signed,
-    trends,
-    verdict_of,
-)
+from silograph.experiments.claims import Claim, better_than, format_signed, trends, verdict_of
 from silograph.experiments.comparison import format_point
 from silograph.experiments.evidence import CONSENSUS_ROW, LOCAL_ROW, Evidence, Pairs
 from silograph.experiments.outcome import EXACT

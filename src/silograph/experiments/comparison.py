@@ -64,11 +64,7 @@ def table_of(name: str, title: str, choices: Choices, printed: Mapping[str, Rows
             numbers += _row(label, row, chosen, paper)
     n_seeds = next(iter(next(iter(choices.values())).values())).scores.shape[0]
     table = Table(
-        name=name,
-        title=title,
-        numbers=tuple(numbers),
-        notes=_notes(choices, n_seeds, recipe),
-        main=("FS", HELD_OUT),
+        name=name, title=title, numbers=tuple(numbers), notes=_notes(choices, n_seeds, recipe), main=("FS", HELD_OUT)
     )
     return replace(table, notes=(*table.notes, _distance(table)))
 

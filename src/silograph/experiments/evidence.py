@@ -61,9 +61,5 @@ def gather(session: Session) -> Evidence:
     }
     _, followed = descents(session)
     return Evidence(
-        recipe=session.recipe,
-        choices=choices,
-        trials=trials,
-        descents=followed,
-        at_best_beta=at_best_beta(session),
+        recipe=session.recipe, choices=choices, trials=trials, descents=followed, at_best_beta=at_best_beta(session)
     )

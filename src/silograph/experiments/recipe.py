@@ -125,10 +125,5 @@ def settings_of(contender: Contender, recipe: Recipe, point: Point) -> StudySett
     if contender.method == "algorithm1":
         chosen["gamma_epsilon"] = recipe.gamma_epsilon
     return StudySettings(
-        method=contender.method,
-        alpha=recipe.alpha,
-        beta=beta,
-        zeta=recipe.zeta,
-        **contender.options,
-        **chosen,
+        method=contender.method, alpha=recipe.alpha, beta=beta, zeta=recipe.zeta, **contender.options, **chosen
     )

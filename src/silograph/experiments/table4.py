@@ -31,10 +31,7 @@ RAW, SCALED = "Raw pixels", "In units of the mean distance"
 BASELINES = ("IGL", "FedAvg", "FedProx", "MRMTL", "Ditto")
 RAW_BETAS = (0.0001, 0.001, 0.01, 0.1)  # the unit is about a tenth, and β goes with its square
 ALONE = Row(label="IGL, own β", method="igl-own")
-ROWS = (
-    *(row for row in MAIN_ROWS if row.method != ALONE.method),
-    Row(label="IGL, exact", method="igl-exact"),
-)
+ROWS = (*(row for row in MAIN_ROWS if row.method != ALONE.method), Row(label="IGL, exact", method="igl-exact"))
 
 
 def run(session: Session) -> Outcome:

@@ -1,1 +1,1 @@
-"""Silos and a coordinator: what crosses between them, the one loop that runs every method, and its checkpoints."""
+"""A federation of real sites: its coordinator, its sites, the messages between them, and NVFlare to carry them."""

@@ -1,4 +1,4 @@
-"""A signed envelope: who, to whom, what about, and the bytes themselves.
+"""A signed envelope: sender, receiver, subject, and the bytes themselves.
 
     | magic, format, sizes | head (JSON) | certificate (PEM) | body | signature |
 
@@ -64,7 +64,7 @@ class SignedMessage:
 
 
 def open_message(data: bytes, trust: Trust) -> VerifiedMessage:
-    """What is inside, once sizes, certificate and signature are right."""
+    """The content, once sizes, certificate and signature are right."""
     if len(data) < HEAD.size:
         raise ProtocolError(f"message: expected at least {HEAD.size} bytes, got {len(data)}.")
     magic, version, n_signature, n_head, n_certificate, n_body = HEAD.unpack_from(data)

@@ -5,15 +5,17 @@ The folder of one run is `coordinator.run.CoordinatorRun` at the coordinator, an
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Literal
 
 HOST_FILE = "host.pid"  # who hosts the server or the site; locked, so that nobody hosts a second time
 CACHE_FOLDER = "cache"  # what Numba compiled
+POINTER_FILE = "silograph.json"  # in a kit's local configuration; see `owner_of_kit`
 
 
 class Kit:
-    """What NVFlare starts from: `startup/` has certificate, key and address, `local/` its owner's policy."""
+    """The files that NVFlare starts from: certificate, key and address in `startup/`, the policy in `local/`."""
 
     def __init__(self, path: Path, role: Literal["server", "client", "admin"]) -> None:
         startup, identity = path / "startup", "server" if role == "server" else "client"
@@ -43,12 +45,12 @@ class FederationFolder:
         self.storage = path / "storage"  # the server's jobs
         self.jobs, self.snapshots = self.storage / "jobs", self.storage / "snapshots"
         self.runs = path / "runs"
-        self.status = path / "status.json"  # what sites said when they were last asked
+        self.status = path / "status.json"  # the sites' last answers to a survey
         self.nodes, self.study = path / "nodes.txt", path / "study.toml"
         self.log = path / "logs" / "server.log"  # all that the processes print, at most 60 MB
 
     def invitation(self, name: str) -> Path:
-        """What the sites get."""
+        """The file that goes to the sites."""
         return self.path / f"{name}.invite"
 
     def certificate(self, site: str) -> Path:
@@ -71,16 +73,28 @@ class SiteFolder:
         self.key_request = self.key / "request.json"
         self.kit = Kit(path / "kit", "client")
         self.nodes = path / "nodes.txt"  # of the federation
-        self.audit_log = path / "audit.jsonl"  # what was asked and answered
+        self.audit_log = path / "audit.jsonl"  # requests and answers
         self.approvals = path / "approvals.json"  # who approved which study, and when
         self.approvals_lock = path / "approvals.lock"  # held while something about approvals changes; empty
         self.pending = path / "pending"  # SHA.toml: a study that waits for approval; SHA.json: who asked, and when
         self.rounds = path / "rounds"  # SHA: how many rounds of a study were answered, all its runs together
-        self.state = path / "state"  # RUN/: what the site keeps of a run
-        self.results = path / "results"  # RUN/: the site's own graph, and the consensus
+        self.state = path / "state"  # RUN.GENERATION/: what the site keeps of a run
+        self.results = path / "results"  # RUN.GENERATION/: the site's own graph, and the consensus
         self.errors = path / "errors.log"  # for the site's engineer alone
         self.log = path / "logs" / "site.log"  # all that the processes print, at most 60 MB
 
     def request(self, site: str) -> Path:
-        """What goes to the coordinator: a signing request, and no key."""
+        """The file that goes to the coordinator: a signing request, and no key."""
         return self.path / f"{site}.request.zip"
+
+
+def owner_of_kit(local: Path, name: str) -> Path:
+    """The folder of the site or federation to whose kit this folder of local configuration belongs.
+
+    A kit lies in its owner's folder. Only in the simulator all sites share one workspace: there, a file in it gives a
+    folder for each name.
+    """
+    pointer = local / POINTER_FILE
+    if pointer.exists():
+        return Path(json.loads(pointer.read_text(encoding="utf-8"))[name])
+    return local.parent.parent

@@ -38,7 +38,7 @@ class Signer:
 
 
 class Trust:
-    """The federation's root certificate: what it signed is believed."""
+    """Believes all that the federation's root certificate has signed."""
 
     def __init__(self, root: bytes) -> None:
         self._root = x509.load_pem_x509_certificate(root)

@@ -42,7 +42,7 @@ class Invitation:
     version: int = INVITATION_VERSION
 
     def __post_init__(self) -> None:
-        """Refuse what could not become certificates, folders and addresses."""
+        """Refuse names and addresses that no certificate and no folder could have."""
         _check_names(self.name, self.sites, self.nodes)
         check_host(self.server)
         if not 1 <= self.port <= 65_535:

@@ -20,8 +20,8 @@ LONGEST_NAME = 200  # characters
 SITE_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")  # becomes a certificate's name and a folder's, on any file system
 FEDERATION_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")  # a folder's, and a part of certificates
 STUDY_NAME = re.compile(r"[^\W_][\w .-]{0,79}")  # no slash: a study's name may become a folder's
-UNSEEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # control, direction, half and line-breaking characters: a name shows them not
-TABLES = {".csv", ".tsv"}
+UNSEEN_CATEGORIES = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # control, direction, half and line-breaking characters
+TABLE_SUFFIXES = {".csv", ".tsv"}
 
 
 def check_site_name(name: object) -> None:
@@ -82,7 +82,7 @@ def name_of(value: object, where: str) -> str:
         raise ParameterError(f"{where}: expected a name, got an empty one. Give it one, or drop it.")
     if len(value) > LONGEST_NAME:
         raise ParameterError(f"{where}: expected at most {LONGEST_NAME} characters, got {len(value)}. Shorten it.")
-    if value != value.strip() or any(unicodedata.category(letter) in UNSEEN for letter in value):
+    if value != value.strip() or any(unicodedata.category(letter) in UNSEEN_CATEGORIES for letter in value):
         raise ParameterError(
             f"{where}: expected a name without tabs, line breaks, unseen characters and outer spaces, "
             f"got {show(value)}. Remove them."
@@ -95,7 +95,7 @@ def read_nodes(path: Path) -> tuple[str, ...]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             return _distinct(
-                _table_names(file, path) if path.suffix.lower() in TABLES else _listed_names(file, path),
+                _table_names(file, path) if path.suffix.lower() in TABLE_SUFFIXES else _listed_names(file, path),
                 str(path),
                 least=2,
             )

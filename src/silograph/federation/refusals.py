@@ -28,7 +28,7 @@ PASSING = frozenset({"unapproved", "busy", "unknown-run"})  # a later try may be
 
 
 class Refused(Exception):  # noqa: N818 - no error, but an answer
-    """What a site's checks raise: the code is for the coordinator, the detail for the site's own log."""
+    """A refusal by one of the site's checks: the code is for the coordinator, the detail for the site's own log."""
 
     def __init__(self, code: str, detail: str = "") -> None:
         super().__init__(detail or REASONS[code])

@@ -1,4 +1,4 @@
-"""A study in one file, study.toml: what is to be learned, from which nodes and sites, and what holds if one is missing.
+"""A study in one file, study.toml: the method, the nodes, the sites, and the policy if a site is missing.
 
 The coordinator reads it and sends its bytes to every site, whose engineer approves them by their SHA-256. Both parse
 the same bytes with the same function; to a site they are a stranger's, so that every limit here is also a defence.
@@ -23,9 +23,9 @@ from silograph.graph.allowed import choose_pairs
 from silograph.graph.pairs import Pairs
 from silograph.methods.common.settings import StudySettings
 
-LARGEST_STUDY = 1_000_000
+LARGEST_STUDY = 1_000_000  # bytes
 LONGEST_TIMEOUT = 30 * 24 * 3600.0  # what waits longer than a month is lost, and locks cannot count to infinity
-KEYS = ("name", "nodes", "sites", "standardize", "share_graphs", "allow", "forbid", "learn", "policy")
+TOP_KEYS = ("name", "nodes", "sites", "standardize", "share_graphs", "allow", "forbid", "learn", "policy")
 
 OnMissing = Literal["wait", "continue", "stop"]
 NamedPairs = tuple[tuple[str, str], ...]
@@ -33,7 +33,7 @@ NamedPairs = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """What holds when a site is missing."""
+    """What to do when a site is missing."""
 
     quorum: int | None = None  # least number of sites that a result may rest on; None: as `needed` says
     timeout: float = 600.0  # seconds that a site may be silent before `on_missing` applies
@@ -59,7 +59,7 @@ class Policy:
 
 
 HOMES = {
-    "above the first [table]": KEYS,
+    "above the first [table]": TOP_KEYS,
     "below [learn]": tuple(field.name for field in fields(StudySettings)),
     "below [policy]": tuple(field.name for field in fields(Policy)),
 }
@@ -89,7 +89,7 @@ def parse_study(data: bytes, *, source: str) -> StudyFile:
         raise ParameterError(f"{source}: expected at most 1 MB, got more. List nodes in a file of their own.")
     top = parse_toml(data, source=source)
     with placing_errors(f"{source}, "):
-        check_keys(top, KEYS, homes=HOMES)
+        check_keys(top, TOP_KEYS, homes=HOMES)
     for key in ("name", "nodes"):
         if key not in top:
             raise ParameterError(f'{source}: expected a key {key}, got none. Add {key} = "…", above the first [table].')
@@ -129,7 +129,7 @@ def read_study(path: Path) -> tuple[StudyFile, tuple[str, ...]]:
 def pairs_of(study: StudyFile, nodes: Sequence[str]) -> Pairs:
     """The pairs of these nodes that may be edges."""
     listed = study.allow or study.forbid
-    # As objects: NumPy would give every name the room of the longest
+    # As objects: NumPy would give every name the space of the longest
     table = None if listed is None else np.array(listed, dtype=object)
     return choose_pairs(
         nodes,

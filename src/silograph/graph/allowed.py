@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from silograph._util.wording import list_names
+from silograph._util.checks import list_names
 from silograph.errors import PairsError
 from silograph.graph.pairs import Pairs
 

@@ -37,7 +37,7 @@ class Pairs:
     @classmethod
     def listed(cls, n_nodes: int, pairs: ArrayLike) -> Pairs:
         """The pairs given as rows (i, j) of node numbers, in any order and direction; doubles count once."""
-        index = _checked_pairs(n_nodes, pairs)
+        index = _check_pairs(n_nodes, pairs)
         rows, cols = index.min(axis=1), index.max(axis=1)
         code = np.unique(rows * n_nodes + cols)
         return cls.from_sorted(n_nodes, code // n_nodes, code % n_nodes)
@@ -45,16 +45,12 @@ class Pairs:
     @classmethod
     def from_sorted(cls, n_nodes: int, rows: ArrayLike, cols: ArrayLike) -> Pairs:
         """Pairs already known to be valid, without doubles, rows < cols, sorted by row and then column."""
-        return cls(
-            n_nodes,
-            np.ascontiguousarray(rows, dtype=np.int32),
-            np.ascontiguousarray(cols, dtype=np.int32),
-        )
+        return cls(n_nodes, np.ascontiguousarray(rows, dtype=np.int32), np.ascontiguousarray(cols, dtype=np.int32))
 
     @classmethod
     def all_but(cls, n_nodes: int, forbidden: ArrayLike) -> Pairs:
         """Every pair except the ones given: known zeros."""
-        index = _checked_pairs(n_nodes, forbidden)
+        index = _check_pairs(n_nodes, forbidden)
         keep = np.ones(n_nodes * (n_nodes - 1) // 2, dtype=bool)
         keep[condensed_index(n_nodes, index.min(axis=1), index.max(axis=1))] = False
         rows, cols = endpoints(n_nodes)
@@ -135,8 +131,7 @@ class Pairs:
     def union(self, rows: IntVector, cols: IntVector) -> Pairs:
         """These pairs and the ones given (rows < cols)."""
         code = np.union1d(
-            self.rows.astype(np.int64) * self.n_nodes + self.cols,
-            rows.astype(np.int64) * self.n_nodes + cols,
+            self.rows.astype(np.int64) * self.n_nodes + self.cols, rows.astype(np.int64) * self.n_nodes + cols
         )
         return Pairs.from_sorted(self.n_nodes, code // self.n_nodes, code % self.n_nodes)
 
@@ -167,7 +162,7 @@ def endpoints(n_nodes: int) -> tuple[IntVector, IntVector]:
     return rows.astype(np.int32), cols.astype(np.int32)
 
 
-def _checked_pairs(n_nodes: int, pairs: ArrayLike) -> np.ndarray:
+def _check_pairs(n_nodes: int, pairs: ArrayLike) -> np.ndarray:
     index = np.asarray(pairs)
     if index.size == 0:
         return np.empty((0, 2), dtype=np.int64)

@@ -63,13 +63,7 @@ def resting_force(problem: LocalProblem, w: Vector) -> Vector:
 
 
 def prox_step(
-    problem: LocalProblem,
-    anchor: Vector,
-    *,
-    metric: Vector | None,
-    rho: float,
-    strength: float,
-    start: Vector | None,
+    problem: LocalProblem, anchor: Vector, *, metric: Vector | None, rho: float, strength: float, start: Vector | None
 ) -> ProxResult:
     """Solve the local step; `strength` and `start` are those of the last one. `metric` m is infinite if None.
 
@@ -118,15 +112,7 @@ def _strength(at: float, unit: float) -> float:
 
 
 def _search_slowly(
-    problem: LocalProblem,
-    anchor: Vector,
-    metric: Vector,
-    rho: float,
-    unit: float,
-    at: float,
-    y: Vector,
-    *,
-    fused: bool,
+    problem: LocalProblem, anchor: Vector, metric: Vector, rho: float, unit: float, at: float, y: Vector, *, fused: bool
 ) -> ProxResult:
     """The same search with the solver for problems that Newton's method alone cannot do; slopes are secants."""
     strong_at, weak_at = 0.0 if fused else np.nan, np.nan

@@ -24,7 +24,7 @@ from silograph.protocol.silo import Silo, SiloState
 
 S = TypeVar("S")
 C = TypeVar("C")
-RoundRecord = Mapping[str, float]  # what is told of a round
+RoundRecord = Mapping[str, Any]  # what is told of a round: numbers, and the step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from silograph._util.trees import from_tree
+from silograph._util.plain import restore
 from silograph._util.types import Vector
 from silograph.errors import ProtocolError
 from silograph.graph.pairs import Pairs
@@ -57,6 +57,6 @@ class SiloState(Generic[S]):
 
 
 def restore_silo_state(tree: dict[str, Any], kind: type) -> SiloState[Any]:
-    """The state that `to_tree` made plain data of; the method keeps a `kind` of its own there."""
-    state: SiloState[Any] = from_tree(SiloState, tree | {"own": from_tree(kind, tree.get("own"))})
+    """The state that was made plain data of; the method keeps a `kind` of its own there."""
+    state: SiloState[Any] = restore(SiloState, tree | {"own": restore(kind, tree.get("own"))})
     return state

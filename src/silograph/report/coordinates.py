@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
+from silograph._util.checks import list_names
 from silograph._util.types import Matrix
-from silograph._util.wording import list_names
 from silograph.errors import SignalError
 
 

@@ -21,10 +21,10 @@ from silograph.runs.layout import EDGES, RunLayout
 from silograph.runs.reader import RunData
 from silograph.runs.record import SiloRecord, finite
 
-MOST_EDGES = 150_000  # of all graphs together; more, and the page is slow to open and to send
-FLUID = 500  # nodes up to which all are drawn
-MOST_DRAWN, FEWER_DRAWN = 3000, 1000  # edges at once in a drawing, of up to FLUID nodes and of more
-DIGITS = 4  # of places in the unit square
+MOST_EDGES_IN_PAGE = 150_000  # of all graphs together; with more, the page is slow to open and to send
+MOST_FLUID_NODES = 500  # up to which all are drawn
+MOST_DRAWN, FEWER_DRAWN = 3000, 1000  # edges at once in a drawing, of up to MOST_FLUID_NODES nodes and of more
+PLACE_DIGITS = 4  # of places in the unit square
 
 Rows = list[tuple[str, str]]
 
@@ -50,8 +50,8 @@ def payload(run: RunData, layout: Layout, *, title: str, spatial: str | None = N
         "community": layout.community.tolist(),
         "threshold": first_threshold(run),
         "degree": run.result.degree_asked,
-        "drawn": MOST_DRAWN if len(run.names) <= FLUID else FEWER_DRAWN,
-        "fluid": FLUID,
+        "drawn": MOST_DRAWN if len(run.names) <= MOST_FLUID_NODES else FEWER_DRAWN,
+        "fluid": MOST_FLUID_NODES,
         "similarity": {"names": [*graphs, "consensus"], "values": np.round(alike, 4).tolist()} if graphs else None,
         "convergence": _convergence(run),
         "spatial": spatial,
@@ -67,7 +67,7 @@ def payload(run: RunData, layout: Layout, *, title: str, spatial: str | None = N
 
 def _graphs(run: RunData) -> list[dict[str, Any]]:
     every = {"consensus" if run.silos else "graph": run.main, **run.graphs}
-    most = MOST_EDGES // len(every)
+    most = MOST_EDGES_IN_PAGE // len(every)
     out, layout = [], RunLayout(Path())
     for number, (name, graph) in enumerate(every.items()):
         main = number == 0
@@ -113,7 +113,7 @@ def _layout(layout: Layout) -> dict[str, Any]:
         "silos": "The consensus connects few nodes, so places follow all graphs together; they mean nothing else.",
     }
     return {
-        "places": np.round(layout.places, DIGITS).tolist(),
+        "places": np.round(layout.places, PLACE_DIGITS).tolist(),
         "space": None if layout.space is None else np.round(layout.space, 2).tolist(),
         "says": says[layout.source],
     }
@@ -176,18 +176,18 @@ def _parameter_rows(run: RunData) -> Rows:
 
 
 def _plain_rows(values: Mapping[str, Any]) -> Rows:
-    return [(str(name).replace("_", " "), _said(value)) for name, value in values.items()]
+    return [(str(name).replace("_", " "), _format(value)) for name, value in values.items()]
 
 
-def _said(value: Any) -> str:
+def _format(value: Any) -> str:
     if value is None or value in ([], {}):
         return "none"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, Mapping):
-        return "; ".join(f"{name}: {_said(inner)}" for name, inner in value.items())
+        return "; ".join(f"{name}: {_format(inner)}" for name, inner in value.items())
     if isinstance(value, (list, tuple)):
-        return ", ".join(map(_said, value))
+        return ", ".join(map(_format, value))
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 

@@ -14,7 +14,7 @@ from silograph.runs.reader import RunData
 
 CLEAR = 0.3  # modularity from which on communities are usually spoken of (Newman & Girvan 2004)
 MOST_SILOS = 8  # of which each gets a sentence
-FAINT = 0.1  # of the largest weight
+FAINT_PART = 0.1  # of the largest weight
 WHAT_IT_IS = {
     "independent": "Each silo learned alone; what is called consensus here is only the mean of their graphs.",
     "pooled": "One graph was learned for all silos together, so that there is nothing in which they could differ.",
@@ -109,7 +109,7 @@ def _differences(run: RunData, alike: Matrix) -> tuple[str, ...]:
         out.append(f"The other {len(order) - len(told)} silos have less of their own.")
     kept = [silo.name for silo in run.silos if not silo.graph_shared]
     if kept:
-        out.append(f"{_listed(kept)} {_keep(kept)}: nothing can be said of where {_they(kept)}.")
+        out.append(f"{_join_names(kept)} {_keep(kept)}: nothing can be said of where {_they(kept)}.")
     if len(own) > 2:
         out.append(_extremes(list(run.graphs), alike))
     return tuple(out)
@@ -144,7 +144,7 @@ def _contributions(run: RunData) -> tuple[str, ...]:
     about = "A contribution says how near a silo's graph is to the consensus, not how much data it has."
     fused = [silo.name for silo in run.silos if silo.is_consensus]
     if fused:
-        who = "All silos" if len(fused) == len(run.silos) else _listed(fused)
+        who = "All silos" if len(fused) == len(run.silos) else _join_names(fused)
         return (f"{who} fused with the consensus: the graphs are the same, and the contribution γ is infinite.", about)
     order = np.argsort(-part, kind="stable")
     first, last = run.silos[order[0]], run.silos[order[-1]]
@@ -197,7 +197,7 @@ def _faint(run: RunData) -> tuple[str, ...]:
     weights = np.concatenate([graph.weights for graph in run.graphs.values()] or [run.main.weights])
     if weights.size == 0:
         return ()
-    part = float((weights < FAINT * weights.max()).mean())
+    part = float((weights < FAINT_PART * weights.max()).mean())
     if part < 0.25:
         return ()
     why = "Coupling adds weak edges: " if run.result.rho else ""
@@ -219,7 +219,7 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _listed(names: list[str]) -> str:
+def _join_names(names: list[str]) -> str:
     shown = names if len(names) <= MOST_SILOS else [*names[: MOST_SILOS - 1], f"{len(names) - MOST_SILOS + 1} others"]
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from silograph._util.files import sha256_of
 from silograph.data.alignment import order_of
 from silograph.data.costs import read_costs
 from silograph.engine.study import StudyResult, learn_silos
@@ -166,7 +166,7 @@ def _read(request: LearnRequest, on_progress: OnProgress) -> _Tables:
     ]
     silos, sources = [], {}
     with ThreadPoolExecutor(1) as pool:  # checksums read the files once more, beside the reading
-        checksums = [pool.submit(_sha256, path) for path in paths]
+        checksums = [pool.submit(sha256_of, path) for path in paths]
         for name, path, table, order, checksum in zip(names, paths, tables, orders, checksums, strict=True):
             show = partial(on_progress, f"Reading {path.name}")
             show(0.0)
@@ -180,11 +180,6 @@ def _read(request: LearnRequest, on_progress: OnProgress) -> _Tables:
                 "mean_squared_difference": float(read.cost.mean()),
             }
     return _Tables(nodes=tuple(nodes), silos=silos, sources=sources)
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _check_same(paths: Sequence[Path], now: Sequence[str], then: Sequence[str]) -> None:

@@ -15,7 +15,6 @@ import numpy as np
 
 from silograph._util.plain import PlainDataError, from_plain
 from silograph.errors import GraphError
-from silograph.graph.graph import Graph
 
 RECORD_FORMAT = 2
 AGAIN = "Run `silograph learn` again, or bring the folder back as it was."
@@ -37,23 +36,6 @@ class SiloRecord:
     contribution: float | None  # γ; None: infinite, as of a silo that is the consensus, or not told
     is_consensus: bool  # whether it fused with the consensus
     graph_shared: bool  # whether its graph is in the folder
-
-    @classmethod
-    def describe(
-        cls, name: str, graph: Graph | None, reported: Mapping[str, float], *, n_nodes: int, **source: Any
-    ) -> SiloRecord:
-        """A silo by its graph, or, where it keeps that to itself, by what it reported."""
-        edges = finite(reported.get("edges")) if graph is None else graph.n_edges
-        return cls(
-            name=name,
-            n_nodes=n_nodes,
-            edges=None if edges is None else int(edges),
-            mean_degree=None if edges is None else 2 * edges / n_nodes,
-            contribution=finite(reported.get("contribution")),
-            is_consensus=reported.get("distance") == 0,
-            graph_shared=graph is not None,
-            **source,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

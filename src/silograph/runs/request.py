@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from silograph.data.alignment import check_silo_names
 from silograph.data.costs import TableOptions
 from silograph.errors import CheckpointError, ParameterError, SilosError
@@ -78,10 +80,12 @@ def make_request(paths: Sequence[Path], given: Mapping[str, Any]) -> LearnReques
             raise ParameterError(f"{name}: it belongs to several silos. Give more tables, or leave it out.")
         if kind is StudySettings and name in one - several:
             raise ParameterError(f"{name}: it belongs to one table. Leave it out.")
+    # NumPy's numbers become Python's: settings are written down
+    plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}
     return LearnRequest(
         paths=tuple(paths),
-        settings=kind(**{name: value for name, value in given.items() if name not in tables}),
-        tables=_table_options({name: value for name, value in given.items() if name in tables}),
+        settings=kind(**{name: value for name, value in plain.items() if name not in tables}),
+        tables=_table_options({name: value for name, value in plain.items() if name in tables}),
     )
 
 

@@ -51,8 +51,7 @@ def table_run(learned: LearnResult, settings: Settings, context: RunContext) -> 
         iterations=solution.n_iter,
         solves=learned.n_solves,
     )
-    silos = tuple(_silo(name, graph, {}, context) for name in context.sources)
-    record = _record("table", silos, asdict(settings), result, warnings, context)
+    record = _record("table", dict.fromkeys(context.sources, graph), {}, asdict(settings), result, warnings, context)
     return RunData(folder=context.folder, record=record, main=graph, graphs={}, history=())
 
 
@@ -82,14 +81,25 @@ def study_run(learned: StudyResult, settings: StudySettings, pairs: Pairs, conte
         rounds=learned.n_rounds,
         setup_rounds=learned.n_setup_rounds,
     )
-    told = learned.reported
-    silos = tuple(_silo(name, graphs.get(name), told.get(name, {}), context) for name in context.sources)
-    record = _record("silos", silos, settings.parameters, result, warnings, context)
+    record = _record("silos", graphs, learned.reported, settings.parameters, result, warnings, context)
     return RunData(folder=context.folder, record=record, main=consensus, graphs=graphs, history=learned.history)
 
 
-def _silo(name: str, graph: Graph | None, reported: Mapping[str, float], context: RunContext) -> SiloRecord:
-    return SiloRecord.describe(name, graph, reported, n_nodes=len(context.nodes), **context.sources[name])
+def silo_record(
+    name: str, graph: Graph | None, reported: Mapping[str, float], *, n_nodes: int, **source: Any
+) -> SiloRecord:
+    """A silo by its graph, or, where it keeps that to itself, by what it reported."""
+    edges = finite(reported.get("edges")) if graph is None else graph.n_edges
+    return SiloRecord(
+        name=name,
+        n_nodes=n_nodes,
+        edges=None if edges is None else int(edges),
+        mean_degree=None if edges is None else finite(2 * edges / n_nodes),
+        contribution=finite(reported.get("contribution")),
+        is_consensus=reported.get("distance") == 0,
+        graph_shared=graph is not None,
+        **source,
+    )
 
 
 def _result(learned: LearnResult | StudyResult, graph: Graph, context: RunContext, **more: Any) -> ResultRecord:
@@ -108,7 +118,8 @@ def _result(learned: LearnResult | StudyResult, graph: Graph, context: RunContex
 
 def _record(
     kind: Literal["table", "silos"],
-    silos: tuple[SiloRecord, ...],
+    graphs: Mapping[str, Graph],
+    reported: Mapping[str, Mapping[str, float]],
     parameters: Mapping[str, Any],
     result: ResultRecord,
     warnings: Mapping[str, str | None],
@@ -116,7 +127,10 @@ def _record(
 ) -> RunRecord:
     return RunRecord(
         kind=kind,
-        silos=silos,
+        silos=tuple(
+            silo_record(name, graphs.get(name), reported.get(name, {}), n_nodes=len(context.nodes), **source)
+            for name, source in context.sources.items()
+        ),
         resumed=context.resumed,
         parameters={**parameters, **context.options},
         result=result,

@@ -198,7 +198,7 @@ def test_a_run_cut_short_as_each_round_is_written_down_ends_in_the_same_bits(tmp
 def test_a_run_cut_short_as_its_results_are_written_has_all_of_them_in_the_end(tmp_path, monkeypatch, undisturbed):
     consortium = Consortium(tmp_path)
     run = consortium.run(EXACT)
-    genuine, left = results.fill, [1]
+    genuine, left = results.write_run, [1]
 
     def cut(folder: Path, *rest) -> None:
         genuine(folder, *rest)
@@ -206,7 +206,7 @@ def test_a_run_cut_short_as_its_results_are_written_has_all_of_them_in_the_end(t
             left.pop()
             raise Killed
 
-    monkeypatch.setattr(results, "fill", cut)
+    monkeypatch.setattr(results, "write_run", cut)
     assert cut_short(consortium, run, lambda *place: False)
     assert not (run.folder / "results").exists()
     assert not cut_short(consortium, run, lambda *place: False)

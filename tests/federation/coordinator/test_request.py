@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from silograph.federation.coordinator import request as site_request
-from silograph.federation.coordinator.request import ENDED, FIRST_WAIT, HELLO_WAIT, Silence
+from silograph.federation.coordinator.request import FIRST_WAIT, HELLO_WAIT, PROCESS_ENDED, Silence
 from silograph.federation.coordinator.run import Outcome
 from testing.consortium import Consortium, Loopback, close
 
@@ -70,4 +70,4 @@ def test_a_process_that_the_site_says_is_gone_is_soon_given_up_though_it_might_h
     monkeypatch.setattr(site_request, "GONE_AFTER", 0.1)
     outcome, _ = conducted(silence=Silence.GONE, times=1000)
     assert outcome.ended == "trouble"
-    assert outcome.troubles == ({"site": "lima", "kind": "lost", "reason": ENDED},)
+    assert outcome.troubles == ({"site": "lima", "kind": "lost", "reason": PROCESS_ENDED},)

@@ -21,8 +21,8 @@ pytest.importorskip("nvflare")
 
 from silograph.federation.coordinator.history import History
 from silograph.federation.coordinator.run import CoordinatorRun
+from silograph.federation.folders import POINTER_FILE
 from silograph.federation.identity import Signer
-from silograph.federation.nvflare.folders import POINTER
 from silograph.federation.nvflare.jobs import write_job
 from silograph.federation.nvflare.policy import SERVER_CLASSES, SITE_CLASSES
 from silograph.federation.site.audit import verify
@@ -62,7 +62,7 @@ def make_workspace(folder: Path, consortium: Consortium) -> Path:
     allowed = {"class_list_enforcement_mode": "enforce", "class_allow_list": [*SERVER_CLASSES, *SITE_CLASSES]}
     (folder / "local" / "resources.json").write_text(json.dumps({"format_version": 2, **allowed}))
     homes = {"server": consortium.folder} | {site: consortium.folder / site for site in consortium.sites}
-    (folder / "local" / POINTER).write_text(json.dumps({name: str(home) for name, home in homes.items()}))
+    (folder / "local" / POINTER_FILE).write_text(json.dumps({name: str(home) for name, home in homes.items()}))
     return folder
 
 

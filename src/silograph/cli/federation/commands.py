@@ -1,4 +1,4 @@
-"""The commands `silograph federation …`: what the consortium's engineer does, and sees."""
+"""The commands `silograph federation …`, for the consortium's engineer."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from silograph.cli.folders import federation_folder
-from silograph.cli.output import NOT_CONVERGED, PIPE_WIDTH, Output, guarded, need_nvflare, tell, warn
+from silograph.cli.folders import Systemd, federation_folder
+from silograph.cli.output import NOT_CONVERGED, PIPE_WIDTH, Output, guard, guarded, need_nvflare, tell, warn
 from silograph.errors import ParameterError
 
 app = typer.Typer(
@@ -32,6 +32,7 @@ NEW_HELP = """Found a federation: a folder with everything to start, and an invi
 
 
 @app.command(help=NEW_HELP)
+@guard()
 def new(
     name: Annotated[str, typer.Argument(help="The federation's name; also the folder's.")],
     server: Annotated[str, typer.Option(help="The host name at which sites will reach the coordinator.")],
@@ -48,21 +49,16 @@ def new(
     folder: Annotated[Path | None, typer.Option(help="Folder to make. Default: the federation's name.")] = None,
 ) -> None:
     """Found a federation."""
+    need_nvflare()
+    from silograph.cli.federation.found import found_federation
 
-    def work() -> None:
-        need_nvflare()
-        from silograph.cli.federation.found import found_federation
-
-        names = [site for group in (*sites, *(more or ())) for site in group.split(",") if site]
-        for line in found_federation(
-            folder or Path(name), name=name, server=server, port=port, sites=names, nodes=nodes
-        ):
-            typer.echo(line)
-
-    guarded(work)
+    names = [site for group in (*sites, *(more or ())) for site in group.split(",") if site]
+    for line in found_federation(folder or Path(name), name=name, server=server, port=port, sites=names, nodes=nodes):
+        typer.echo(line)
 
 
 @app.command(help="Sign a site's request to join. Send the site what comes out; it holds no secret.")
+@guard()
 def approve(
     request: Annotated[Path, typer.Argument(help="SITE.request.zip from the site.")],
     out: Annotated[Path | None, typer.Option(help="File to write. Default: SITE.signed.zip in this folder.")] = None,
@@ -72,62 +68,47 @@ def approve(
     folder: Folder = None,
 ) -> None:
     """Sign a request."""
+    need_nvflare()
+    from silograph.federation.nvflare.authority import sign_request
 
-    def work() -> None:
-        need_nvflare()
-        from silograph.federation.nvflare.authority import sign_request
-
-        site = request.name.removesuffix(".request.zip")
-        target = out or Path(f"{site}.signed.zip")
-        made = sign_request(federation_folder(folder), request, target, force=force)
-        typer.echo(f"Send to {site}: {made.name}")
-        typer.echo(f"There: silograph site join {made.name} --data THEIR-TABLE.csv")
-
-    guarded(work)
+    site = request.name.removesuffix(".request.zip")
+    target = out or Path(f"{site}.signed.zip")
+    made = sign_request(federation_folder(folder), request, target, force=force)
+    typer.echo(f"Send to {site}: {made.name}")
+    typer.echo(f"There: silograph site join {made.name} --data THEIR-TABLE.csv")
 
 
 @app.command(help="Run the coordinator's server, until Ctrl-C. Restarts what dies.")
-def start(
-    folder: Folder = None,
-    systemd: Annotated[
-        bool, typer.Option("--systemd", help="Print a systemd unit that does this at every boot, and exit.")
-    ] = False,
-) -> None:
+@guard("the server has ended; start it again with: silograph federation start")
+def start(folder: Folder = None, systemd: Systemd = False) -> None:
     """Host the server."""
+    need_nvflare()
+    from silograph.federation.nvflare.hosting import host_server
+    from silograph.federation.nvflare.systemd import systemd_unit
 
-    def work() -> None:
-        need_nvflare()
-        from silograph.federation.nvflare.hosting import host_server
-        from silograph.federation.nvflare.systemd import systemd_unit
-
-        home = federation_folder(folder)
-        if systemd:
-            typer.echo(systemd_unit("server", home))
-        else:
-            host_server(home, say=typer.echo)
-
-    guarded(work, go_on="the server has ended; start it again with: silograph federation start")
+    home = federation_folder(folder)
+    if systemd:
+        typer.echo(systemd_unit("server", home))
+    else:
+        host_server(home, say=typer.echo)
 
 
 @app.command(help="The sites: joined or not, last seen, version, data ready or not; and the runs.")
+@guard()
 def status(
     folder: Folder = None,
     quick: Annotated[bool, typer.Option("--quick", help="Do not ask the sites anew for version and data.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Show how things are."""
+    need_nvflare()
+    from silograph.cli.federation.status import status_data, status_tables
 
-    def work() -> None:
-        need_nvflare()
-        from silograph.cli.federation.status import status_data, status_tables
-
-        data = status_data(federation_folder(folder), ask=not quick)
-        if as_json:
-            typer.echo(json.dumps(data, indent=2))
-        else:
-            Console(width=None if Console().is_terminal else PIPE_WIDTH).print(status_tables(data))
-
-    guarded(work)
+    data = status_data(federation_folder(folder), ask=not quick)
+    if as_json:
+        typer.echo(json.dumps(data, indent=2))
+    else:
+        Console(width=None if Console().is_terminal else PIPE_WIDTH).print(status_tables(data))
 
 
 RUN_HELP = """Run a study with the sites, and bring it to its end whatever dies on the way.
@@ -154,7 +135,7 @@ def run(
 
     def work() -> None:
         need_nvflare()
-        from silograph.cli.federation.run import RunRequest, begin_run, finish_run, resume_run
+        from silograph.cli.federation.run import begin_run, finish_run, resume_run
         from silograph.cli.summary import summary
         from silograph.runs.layout import RunLayout
         from silograph.runs.reader import read_run
@@ -172,8 +153,7 @@ def run(
         elif study is None or out is None:
             raise ParameterError("Give a study file and --out FOLDER, or --resume FOLDER. See --help.")
         else:
-            request = RunRequest(federation=federation_folder(folder), study=study, out=out, force=force)
-            run, place = begin_run(request), out
+            run, place = begin_run(federation_folder(folder), study, out, force=force), out
         say = (lambda text: None) if quiet else (lambda text: tell("Note", "cyan", text))
         record, notes = finish_run(run, place, show_progress=output.progress, say=say)
         output.result(record, lambda: summary(record, place), lambda: notes)
@@ -191,17 +171,14 @@ Every step is a command that you could type; each is printed before it runs. Not
 
 
 @app.command(help=DEMO_HELP)
+@guard()
 def demo(
     sites: Annotated[int, typer.Option(min=2, max=8, help="How many sites.")] = 3,
     out: Annotated[Path, typer.Option(help="Folder to make.")] = Path("federation-demo"),
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier demo in --out.")] = False,
 ) -> None:
     """Show a federation."""
+    need_nvflare()
+    from silograph.cli.federation.demo import demonstrate
 
-    def work() -> None:
-        need_nvflare()
-        from silograph.cli.federation.demo import demonstrate
-
-        demonstrate(out, n_sites=sites, force=force)
-
-    guarded(work)
+    demonstrate(out, n_sites=sites, force=force)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import hashlib
 import shutil
 import signal
 import socket
@@ -17,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import typer
 
+from silograph._util.files import sha256_of
 from silograph.datasets import make_silos
 from silograph.errors import OutputError, SilosError
 from silograph.federation.folders import FederationFolder
@@ -166,12 +166,8 @@ def _wait_for_sites(show: _Show, n_sites: int) -> None:
 def _compare(show: _Show, out: Path, sites: Sequence[str]) -> None:
     show.say("The same to the last bit as on one machine?")
     for part in ("consensus", *(f"silos/{site}" for site in sites)):
-        here, there = (_digest(out / run / part / "edges.csv") for run in ("pooled-on-one-machine", "run"))
+        here, there = (sha256_of(out / run / part / "edges.csv") for run in ("pooled-on-one-machine", "run"))
         typer.echo(f"{part}/edges.csv  {here[:16]}…  {'identical' if here == there else f'DIFFERENT: {there[:16]}…'}")
-
-
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _free_port() -> int:

@@ -30,17 +30,7 @@ from silograph.runs.writer import begin_run as begin_folder
 LOOK_SECONDS = 0.5  # between two looks at the history
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunRequest:
-    """A run as the engineer asked for it."""
-
-    federation: Path
-    study: Path
-    out: Path
-    force: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class OpenRun:
     """A run to bring to its end."""
 
@@ -48,49 +38,51 @@ class OpenRun:
     run: CoordinatorRun
 
 
-def begin_run(request: RunRequest) -> OpenRun:
-    """Begin a new run of a study."""
-    check_output(request.out, force=request.force)
-    study, nodes = read_study(request.study)
-    federation, invitation = FederationFolder(request.federation), read_federation(request.federation)
+def begin_run(folder: Path, path: Path, out: Path, *, force: bool) -> OpenRun:
+    """Begin a new run of the study in a file, with the federation in a folder."""
+    check_output(out, force=force)
+    study, nodes = read_study(path)
+    federation, invitation = FederationFolder(folder), read_federation(folder)
     sites = study.sites or invitation.sites
     strangers = [site for site in sites if site not in invitation.sites]
     if strangers:
-        raise ParameterError(f"{request.study}, sites: {', '.join(strangers)} are not of this federation.")
+        raise ParameterError(f"{path}, sites: {', '.join(strangers)} are not of this federation.")
     if invitation.nodes is not None and set(nodes) != set(invitation.nodes):
-        raise SilosError(f"{request.study}: its nodes are not those to which the sites were invited.")
+        raise SilosError(f"{path}: its nodes are not those to which the sites were invited.")
     waiting = [site for site in sites if not federation.certificate(site).exists()]
     if waiting:
         raise SilosError(
             f"{', '.join(waiting)}: not approved yet. Approve each request: silograph federation approve "
-            f"{waiting[0]}.request.zip; or leave the site out: sites = [...] in {request.study}."
+            f"{waiting[0]}.request.zip; or leave the site out: sites = [...] in {path}."
         )
     run = new_run(federation.runs, study, nodes, sites)
-    begin_folder(request.out, {"format": 1, "federation": str(request.federation.absolute()), "run": run.name})
-    return OpenRun(federation=request.federation, run=run)
+    begin_folder(out, {"format": 1, "federation": str(folder.absolute()), "run": run.name})
+    return OpenRun(folder, run)
 
 
 def resume_run(out: Path, folder: Path | None) -> OpenRun:
     """Take up an unfinished run."""
-    asked = RunLayout(out).read_request()
-    if "federation" not in asked:
+    request = RunLayout(out).read_request()
+    if "federation" not in request:
         raise CheckpointError(f"{out}: is a run on this machine alone. Go on with: {RunLayout(out).resume_command()}")
-    federation = federation_folder(folder or Path(asked["federation"]))
-    return OpenRun(federation=federation, run=open_run(FederationFolder(federation).run(asked["run"])))
+    federation = federation_folder(folder or Path(request["federation"]))
+    return OpenRun(federation, open_run(FederationFolder(federation).run(request["run"])))
 
 
 def finish_run(
     unfinished: OpenRun, out: Path, *, show_progress: bool, say: Callable[[str], None]
 ) -> tuple[RunRecord, list[str]]:
-    """Bring the run to its end and its results to `out`; the record, and what is worth a word."""
+    """Bring the run to its end and its results to `out`; returns the record, and notes for people."""
     lock = Lock(unfinished.run.supervisor_lock)
     if not lock.take():
         raise SilosError(f"{out}: another `{FEDERATION}` is at work on this run. Wait for it, or end it.")
-    with progress_bar(show_progress) as progress, ServerSession(unfinished.federation) as session:
-        watch = _Watch(progress=progress, task=progress.add_task("Waiting for the sites", total=None), say=say)
-        run = Supervisor(unfinished.run, session, tell=watch.tell, on_poll=watch.look).finish()
-    adopt_results(out, run.results)
-    lock.release()
+    try:
+        with progress_bar(show_progress) as progress, ServerSession(unfinished.federation) as session:
+            watch = _Watch(progress=progress, task=progress.add_task("Waiting for the sites", total=None), say=say)
+            run = Supervisor(unfinished.run, session, tell=say, on_poll=watch.look).finish()
+        adopt_results(out, run.results)
+    finally:
+        lock.release()
     with History.open_read(run.history) as history:
         rounds = len(history.rounds())
     shutil.copyfile(run.history, out / run.history.name)
@@ -125,10 +117,6 @@ class _Watch:
     say: Callable[[str], None]
     looked: float = 0.0
     announced: set[str] = field(default_factory=set)
-
-    def tell(self, text: str) -> None:
-        """Say something above the progress."""
-        self.say(text)
 
     def look(self, run: CoordinatorRun) -> None:
         """Read the history, and show how far the run is."""

@@ -1,4 +1,4 @@
-"""The commands `silograph site …`: what a site's engineer does, and sees."""
+"""The commands `silograph site …`, for a site's engineer."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from silograph.cli.folders import site_folder
-from silograph.cli.output import PIPE_WIDTH, guarded, need_nvflare
+from silograph.cli.folders import Systemd, site_folder
+from silograph.cli.output import PIPE_WIDTH, guard, need_nvflare
 from silograph.errors import SilographError
 from silograph.federation.folders import SiteFolder
 
@@ -32,33 +32,29 @@ Folder = Annotated[Path | None, typer.Option(help="The site's folder. Default: t
 @app.command(
     help="Make a key for this site and a request to join. Only the request leaves; send it to the coordinator."
 )
+@guard()
 def request(
     invitation: Annotated[Path, typer.Argument(help="The invitation from the coordinator, NAME.invite.")],
     site: Annotated[str, typer.Option(help="Which of the invited sites this is.")],
     folder: Annotated[Path | None, typer.Option(help="Folder to make for this site. Default: the site's name.")] = None,
 ) -> None:
     """Make key and request."""
+    from silograph.federation.invitation import read_invitation
 
-    def work() -> None:
-        from silograph.federation.invitation import read_invitation
+    need_nvflare()
+    from silograph.federation.nvflare.kits import make_request
 
-        need_nvflare()
-        from silograph.federation.nvflare.kits import make_request
-
-        invited = read_invitation(invitation)
-        home = folder or Path(site)
-        made = make_request(home, invited, site)
-        _say(
-            f"Federation {invited.name}, server {invited.server}:{invited.port}, sites {', '.join(invited.sites)}.",
-            "Root certificate (compare it with what the coordinator tells you by telephone):",
-            f"  {invited.shown_fingerprint()}",
-            f"The private key is in {SiteFolder(home).key}/ and stays there.",
-            f"Send to the coordinator: {_near(made)}",
-            "Then, with what comes back: "
-            f"silograph site join {site}.signed.zip --data YOUR-TABLE.csv{_option(home, site)}",
-        )
-
-    guarded(work)
+    invited = read_invitation(invitation)
+    home = folder or Path(site)
+    made = make_request(home, invited, site)
+    _say(
+        f"Federation {invited.name}, server {invited.server}:{invited.port}, sites {', '.join(invited.sites)}.",
+        "Root certificate (compare it with what the coordinator tells you by telephone):",
+        f"  {invited.shown_fingerprint()}",
+        f"The private key is in {SiteFolder(home).key}/ and stays there.",
+        f"Send to the coordinator: {_near(made)}",
+        f"Then, with what comes back: silograph site join {site}.signed.zip --data YOUR-TABLE.csv{_option(home, site)}",
+    )
 
 
 JOIN_HELP = """Install what the coordinator signed, check the data, and say what will and will not leave this site.
@@ -69,6 +65,7 @@ path is kept in site.toml, this site's own file, together with the limits. Both 
 
 
 @app.command(help=JOIN_HELP)
+@guard()
 def join(
     signed: Annotated[Path, typer.Argument(help="SITE.signed.zip from the coordinator.")],
     data: Annotated[Path, typer.Option(help="This site's table of signals.")],
@@ -92,50 +89,38 @@ def join(
     ] = False,
 ) -> None:
     """Join."""
+    need_nvflare()
+    from silograph.cli.site.join import join_federation
 
-    def work() -> None:
-        need_nvflare()
-        from silograph.cli.site.join import join_federation
-
-        home = site_folder(folder, named=Path(signed.name.removesuffix(".signed.zip")))
-        limits = {
-            "drop": tuple(drop or ()),
-            "key": key,
-            "header": header,
-            "min_samples": min_samples,
-            "max_rounds": max_rounds,
-            "share_graph": not keep_graph,
-            "report": not keep_numbers,
-            "approve_all": approve_all,
-        }
-        _say(*join_federation(home, signed, data, limits))
-
-    guarded(work)
+    home = site_folder(folder, named=Path(signed.name.removesuffix(".signed.zip")))
+    limits = {
+        "drop": tuple(drop or ()),
+        "key": key,
+        "header": header,
+        "min_samples": min_samples,
+        "max_rounds": max_rounds,
+        "share_graph": not keep_graph,
+        "report": not keep_numbers,
+        "approve_all": approve_all,
+    }
+    _say(*join_federation(home, signed, data, limits))
 
 
 @app.command(help="Connect to the federation and answer approved studies, until Ctrl-C. Restarts what dies.")
-def start(
-    folder: Folder = None,
-    systemd: Annotated[
-        bool, typer.Option("--systemd", help="Print a systemd unit that does this at every boot, and exit.")
-    ] = False,
-) -> None:
+@guard("the site has ended; start it again with: silograph site start")
+def start(folder: Folder = None, systemd: Systemd = False) -> None:
     """Host the site."""
+    need_nvflare()
+    from silograph.federation.nvflare.hosting import host_site
+    from silograph.federation.nvflare.systemd import systemd_unit
+    from silograph.federation.site.settings import read_site
 
-    def work() -> None:
-        need_nvflare()
-        from silograph.federation.nvflare.hosting import host_site
-        from silograph.federation.nvflare.systemd import systemd_unit
-        from silograph.federation.site.settings import read_site
-
-        home = site_folder(folder)
-        read_site(home)
-        if systemd:
-            typer.echo(systemd_unit("site", home))
-            return
-        host_site(home, say=lambda text: _say(text))
-
-    guarded(work, go_on="the site has ended; start it again with: silograph site start")
+    home = site_folder(folder)
+    read_site(home)
+    if systemd:
+        typer.echo(systemd_unit("site", home))
+    else:
+        host_site(home, say=typer.echo)
 
 
 APPROVE_HELP = """Approve a study, so that this site answers its rounds.
@@ -146,6 +131,7 @@ studies that were asked for and wait, and those approved.
 
 
 @app.command(help=APPROVE_HELP)
+@guard()
 def approve(
     study: Annotated[
         str | None, typer.Argument(help="A study file, or the first digits of the hash of one that waits.")
@@ -157,23 +143,20 @@ def approve(
     folder: Folder = None,
 ) -> None:
     """Approve, revoke, or list."""
+    from silograph.federation.site.approvals import Approvals
 
-    def work() -> None:
-        from silograph.federation.site.approvals import Approvals
-
-        home = site_folder(folder)
-        approvals = Approvals(home)
-        if study is None:
-            _list_studies(approvals)
-        elif revoke:
-            _revoke(home, approvals, study)
-        else:
-            _approve(home, approvals, study, yes=yes)
-
-    guarded(work)
+    home = site_folder(folder)
+    approvals = Approvals(home)
+    if study is None:
+        _list_studies(approvals)
+    elif revoke:
+        _revoke(home, approvals, study)
+    else:
+        _approve(home, approvals, study, yes=yes)
 
 
 @app.command(help="The audit log: who asked what, when, what left this site, how many bytes.")
+@guard()
 def log(
     folder: Folder = None,
     last: Annotated[int, typer.Option("--last", "-n", help="How many entries; 0: all.")] = 20,
@@ -184,27 +167,23 @@ def log(
     as_json: Annotated[bool, typer.Option("--json", help="Print entries as JSON, one per line.")] = False,
 ) -> None:
     """Show or verify the log."""
+    from silograph.federation.site.audit import entries
+    from silograph.federation.site.audit import verify as check
 
-    def work() -> None:
-        from silograph.federation.site.audit import entries
-        from silograph.federation.site.audit import verify as check
-
-        path = SiteFolder(site_folder(folder)).audit_log
-        if verify:
-            verdict = check(path)
-            if verdict.problem is not None:
-                raise SilographError(f"{path}: {verdict.problem}")
-            torn = f", {verdict.torn} incomplete lines left by crashes" if verdict.torn else ""
-            _say(f"{path}: {verdict.entries} entries, unbroken{torn}.")
-            return
-        found = entries(path, last=last or None)
-        if as_json:
-            for entry in found:
-                typer.echo(json.dumps(entry, ensure_ascii=False))
-        else:
-            Console(width=None if Console().is_terminal else PIPE_WIDTH).print(log_table(list(found)))
-
-    guarded(work)
+    path = SiteFolder(site_folder(folder)).audit_log
+    if verify:
+        verdict = check(path)
+        if verdict.problem is not None:
+            raise SilographError(f"{path}: {verdict.problem}")
+        torn = f", {verdict.torn} incomplete lines left by crashes" if verdict.torn else ""
+        _say(f"{path}: {verdict.entries} entries, unbroken{torn}.")
+        return
+    found = entries(path, last=last or None)
+    if as_json:
+        for entry in found:
+            typer.echo(json.dumps(entry, ensure_ascii=False))
+    else:
+        Console(width=None if Console().is_terminal else PIPE_WIDTH).print(log_table(list(found)))
 
 
 def log_table(entries: list[dict[str, Any]]) -> Table:
@@ -253,13 +232,13 @@ def _approve(home: Path, approvals: Approvals, study: str, *, yes: bool) -> None
         path = known[sha]
     read = parse_study(path.read_bytes(), source=str(path))
     settings = read_site(home)
-    shares, tells = read.share_graphs and settings.share_graph, read.settings.report and settings.report
+    shares, reports = read.share_graphs and settings.share_graph, read.settings.report and settings.report
     _say(
         f"Study {read.name!r}, SHA-256 {read.sha256}",
         f"  method {read.settings.method}; rounds are answered up to {settings.max_rounds}",
         f"  leaves: in each round, this site's terms of the sums (the threat model in the docs says what they tell)"
-        f"{', its own numbers' if tells else ''}{', at the end its graph' if shares else ''}",
-        f"  stays:  your table{'' if tells else ', your own numbers'}{'' if shares else ', your graph'}",
+        f"{', its own numbers' if reports else ''}{', at the end its graph' if shares else ''}",
+        f"  stays:  your table{'' if reports else ', your own numbers'}{'' if shares else ', your graph'}",
     )
     if not yes and not typer.confirm("Approve it?"):
         _say("Not approved.")
@@ -285,7 +264,7 @@ def _note_approval(home: Path, approvals: Approvals, sha: str, name: str) -> Non
 
 
 def _user() -> str:
-    """Who this process runs as; what the environment says counts only where the system does not know users."""
+    """Who this process runs as; the environment counts only where the system does not know users."""
     try:
         import pwd
     except ImportError:

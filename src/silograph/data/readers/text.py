@@ -75,7 +75,7 @@ def open_1d(path: Path, *, drop: Sequence[str], key: str | None, header: bool | 
     refuse_key(path, key)
     del header  # names come after '#', so that there is nothing to tell apart
     labels: tuple[str, ...] = ()
-    with _opened(path) as file:
+    with _open_text(path) as file:
         for line in file:
             words = line.split()
             if line.startswith("#"):
@@ -168,7 +168,7 @@ def _next_values(reader: Any, layout: Layout) -> Matrix | None:
 def _beginning(path: Path) -> tuple[str, str, int]:
     """The first line that is not blank, some text after it, and that line's number."""
     try:
-        with _opened(path) as file:
+        with _open_text(path) as file:
             for number, line in enumerate(file, start=1):
                 if line.strip() and not line.startswith("#"):
                     return line, file.read(2**16), number
@@ -177,7 +177,7 @@ def _beginning(path: Path) -> tuple[str, str, int]:
     raise SignalError(f"{path.name}: the file has blank lines or comments only. Check how it was written.")
 
 
-def _opened(path: Path) -> Any:
+def _open_text(path: Path) -> Any:
     with path.open("rb") as file:
         head = file.read(4096)
     if head.startswith(b"PK\x03\x04"):

@@ -28,11 +28,11 @@ LONGEST_REASON = 300  # characters; what a site sends may be quoted in it
 FIRST_WAIT, LONGEST_WAIT = 4.0, 120.0  # seconds for one try: a process killed with a request in hand is then missed
 HELLO_WAIT, HELLO_GROWTH = 0.5, 1.3  # seconds for the first try at a process that comes up, and the next ones' factor:
 # what is sent too early is lost, and what is sent often does not make a site that reads its data any faster
-GONE_AFTER = 3.0  # seconds of being out of reach after which a site's process is not waited for any more,
-COMING_UP = 60.0  # and how long it may take to come up
+GONE_AFTER = 3.0  # seconds out of reach after which nobody waits for a site's process any more
+COMING_UP = 60.0  # seconds that a process may take to come up
 REACH_PAUSE = 0.3  # seconds between two tries at a site out of reach
 APPROVAL_PAUSE, LONGEST_APPROVAL_PAUSE = 1.0, 15.0  # seconds between two tries at a site that has not approved
-ENDED, OUT_OF_REACH = "its process has ended", "it is out of reach"  # why a site is lost
+PROCESS_ENDED, OUT_OF_REACH = "its process has ended", "it is out of reach"  # why a site is lost
 MOST_REJECTED = 3  # bad answers to one request before the site counts as unable to answer
 LONGEST_VERSION = 40  # characters
 
@@ -48,7 +48,7 @@ class Silence(Enum):
 
 
 class Transport(Protocol):
-    """All that the coordinator needs of what carries bytes."""
+    """Carries bytes to the sites."""
 
     def ask(self, site: str, data: bytes, timeout: float) -> bytes | Silence:
         """Bring bytes to a site, and its bytes back."""
@@ -64,7 +64,7 @@ class Trouble:
 
 
 class SitesTroubleError(SilographError):
-    """Sites that did not answer as they should: what to do is the policy's affair."""
+    """Sites that did not answer as they should. The policy says what to do."""
 
     def __init__(self, troubles: Sequence[Trouble]) -> None:
         self.troubles = tuple(troubles)
@@ -76,7 +76,7 @@ class StoppedError(SilographError):
 
 
 class Traffic:
-    """What an exchange cost; counted by several threads."""
+    """The cost of an exchange, counted by several threads."""
 
     def __init__(self) -> None:
         self.seconds, self.down, self.up = 0.0, 0, 0
@@ -91,7 +91,7 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunDescription:
-    """What every site learns of a run before the first round."""
+    """The content of a hello: every site gets it before the first round."""
 
     run_id: str
     study: str  # the study file's text
@@ -101,7 +101,7 @@ class RunDescription:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Channel:
-    """What a request needs: how bytes travel, in whose name, whom to believe, how long to wait, where to note it."""
+    """All that a request needs: how bytes travel, in whose name, whom to believe, how long to wait, where to log it."""
 
     transport: Transport
     run: RunDescription
@@ -195,7 +195,7 @@ class SiteRequest(Generic[T]):
             if silence is Silence.UNREACHABLE:
                 heard = max(heard, self.late)  # a late site is not out of reach
             if now - heard > limit:
-                raise TroubleFound(self.site, "lost", ENDED if silence is Silence.GONE else OUT_OF_REACH)
+                raise TroubleFound(self.site, "lost", PROCESS_ENDED if silence is Silence.GONE else OUT_OF_REACH)
             time.sleep(REACH_PAUSE)
         self._check_timeout()
 

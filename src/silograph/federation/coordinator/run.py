@@ -1,12 +1,12 @@
-"""A run at the coordinator, kept in a folder: what was asked, how far it is, how the last attempt ended, what came out.
+"""A run at the coordinator, kept in a folder: its study, its progress, the end of its last attempt, its results.
 
-    run.json          what the run is: study, nodes, sites, those left out, generation
+    run.json          the run: its nodes, its sites, those left out, its generation
     study.toml        the study file, as it was sent
     checkpoint.G/     after every round, of generation G: each site that is left out begins a new generation
     history.sqlite    rounds, sites and events, to be read while the run goes on
     quarantine/       answers that were not believed
     outcome.json      how the last attempt ended
-    results/          what `silograph learn` would write
+    results/          the same files that `silograph learn` writes
     lock              held by the process that conducts the run
     supervisor        held by the command that brings the run to its end
 
@@ -75,7 +75,7 @@ class CoordinatorRun:
 
     @property
     def results(self) -> Path:
-        """What the run ends with."""
+        """The graphs and the record; there once the run is done."""
         return self.folder / "results"
 
     @property
@@ -137,14 +137,8 @@ def open_run(folder: Path) -> CoordinatorRun:
     """The run in a folder."""
     try:
         about = parse_json((folder / ABOUT).read_bytes())
-        return CoordinatorRun(
-            folder=folder,
-            name=about["name"],
-            nodes=tuple(about["nodes"]),
-            sites=tuple(about["sites"]),
-            left_out=about["left_out"],
-            generation=about["generation"],
-        )
+        lists = {name: tuple(about[name]) for name in ("nodes", "sites")}
+        return CoordinatorRun(folder=folder, **about | lists)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CheckpointError(f"{folder}: the run cannot be read ({error}). Start it anew.") from error
 

@@ -68,7 +68,7 @@ class Sites:
         return add_up(self._ask_all(message, parse))
 
     def prepare(self, scalars: Mapping[str, float]) -> None:
-        """From now on, requests carry what set-up found."""
+        """Keep the scalars that set-up found; all further requests carry them."""
         self._scalars = dict(scalars)
 
     def finish(self, consensus: Vector) -> Mapping[str, Vector]:
@@ -142,7 +142,7 @@ class Sites:
         if troubles:
             raise SitesTroubleError(troubles)
         if any(isinstance(answer, NotNeeded) for answer in answers):
-            raise StoppedError("The run was told to stop.")
+            raise StoppedError("The run was stopped.")
         return [answer for answer in answers if not isinstance(answer, Trouble | NotNeeded)]
 
     def _parse_update(self, site: str, reply: VerifiedMessage, task: Task, fields: Mapping[str, Field]) -> Update:

@@ -1,9 +1,9 @@
 """Bring a run to its end, whatever dies on the way: submit a job, watch it, submit it again from the last checkpoint.
 
-What counts is the run's folder, not what the engine says of a job: an engine that was killed may call a job running for
-ever. A job is at work while a process holds the run's lock, and over once it has said how it ended. One that has begun,
-and neither holds the lock nor said anything, was killed. A run that another supervisor's job is at work on is watched,
-not begun a second time.
+The run's folder counts, not the engine's word: an engine that was killed may call a job running for ever. A job is at
+work while a process holds the run's lock, and over once it has said how it ended. A job that has begun, and neither
+holds the lock nor said anything, was killed. If another supervisor's job is at work on the run, this one watches it and
+does not begin a second.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ T = TypeVar("T")
 POLL_SECONDS = 0.25
 STARTUP_SECONDS = 60.0  # that the process of a job may take to come up, once the engine calls the job running
 ABORT_SECONDS = 15.0  # for the engine to end a job that is given up
-NOTICE_SECONDS = 10.0  # before a person hears what is waited for
+NOTICE_SECONDS = 10.0  # before a person hears that the server does not answer
 LONGEST_RETRY_PAUSE = 30.0  # seconds between two attempts that bring nothing
 MOST_START_REFUSALS = 8  # in a row, of the engine to start a job
 FRESH_SECONDS = 20.0  # since a site was last heard of, up to which it counts as connected
@@ -49,7 +49,7 @@ class Host(Protocol):
         """How a job is."""
 
     def reason(self, job: str) -> str:
-        """What the engine says of a job that did not even start; nothing if it did."""
+        """The engine's reason why a job did not even start; empty if it did."""
 
     def abort(self, job: str) -> None:
         """End a job."""
@@ -105,7 +105,7 @@ class Supervisor:
             self._report_silent_end(self._ask_until_answered(lambda: self._host.reason(job)))
 
     def _running_job(self) -> str | None:
-        """The job that has the run in hand already, begun by a supervisor that was killed."""
+        """The job that has the run in hand already, because its supervisor was killed."""
         while self._is_conducted():
             jobs = self._started_jobs()
             if jobs:
@@ -129,7 +129,7 @@ class Supervisor:
         self._tell(f"The run's process {end}; the run goes on from its last round.")
 
     def _set_pause(self, *, progress: bool) -> None:
-        """An attempt that brought nothing is not repeated at once."""
+        """Pause before the next attempt, if this one brought nothing."""
         if progress:
             self._pause_next, self._lost = 0.0, {}
         else:
@@ -244,7 +244,7 @@ class Supervisor:
         return heard > max(time.time() - FRESH_SECONDS, self._unheard.get(site, 0.0))
 
     def _act_on(self, outcome: Outcome) -> None:
-        """What to do after an attempt that ended."""
+        """Act on the end of an attempt: go on, stop, or leave sites out."""
         if outcome.ended in ("done", "stopped"):
             return
         if outcome.ended == "failed":
@@ -253,9 +253,8 @@ class Supervisor:
             self._tell(f"{trouble['site']}: {trouble['reason']}.")
             if trouble["reason"] == OUT_OF_REACH:
                 self._unheard[trouble["site"]] = time.time()
-        final = {
-            one["site"]: one["reason"] for one in outcome.troubles if one["kind"] != "lost" or self._lost_too_long(one)
-        }
+        lasting = [trouble for trouble in outcome.troubles if trouble["kind"] != "lost" or self._lost_too_long(trouble)]
+        final = {trouble["site"]: trouble["reason"] for trouble in lasting}
         if not final:
             return
         if self._policy.on_missing in ("wait", "stop"):  # waiting does not cure a refusal

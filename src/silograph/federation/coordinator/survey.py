@@ -39,7 +39,7 @@ def survey_sites(
 
 
 def read_status(federation: FederationFolder) -> dict[str, Any]:
-    """What sites said when they were last asked."""
+    """The sites' last answers."""
     path = federation.status
     return parse_json(path.read_bytes()) if path.exists() else {"attempt": None, "sites": {}}
 

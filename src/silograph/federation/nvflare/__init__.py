@@ -1,1 +1,1 @@
-"""NVFlare as the engine between machines: kits, hosting, and what runs inside its processes."""
+"""NVFlare as the engine between machines: kits, hosting, and our classes inside its processes."""

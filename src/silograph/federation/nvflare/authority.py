@@ -17,11 +17,11 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from silograph._util.documents import parse_json
 from silograph._util.files import make_folder, write_bytes, writing, writing_folder
 from silograph.errors import OutputError, ProtocolError, SilosError
 from silograph.federation.folders import FederationFolder
@@ -139,9 +139,9 @@ def _approve_command(request_zip: Path, federation: FederationFolder, out: Path)
 def _read_request(request_zip: Path, invitation: Invitation) -> tuple[str, x509.CertificateSigningRequest]:
     """The site's name and its signing request; NVFlare then checks that both agree with all else in the file."""
     try:
-        request: Any = json.loads(read_member(request_zip, "request.json"))
+        request = parse_json(read_member(request_zip, "request.json"))
         site, kind, project = request["name"], request["kind"], request["project"]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError) as error:
         raise ProtocolError(
             f"{request_zip}: cannot be read, or is no site's request. Ask the site for SITE.request.zip."
         ) from error

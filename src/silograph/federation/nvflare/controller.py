@@ -13,9 +13,8 @@ from nvflare.apis.signal import Signal
 from silograph.federation.coordinator.attempt import run_attempt
 from silograph.federation.coordinator.run import open_run
 from silograph.federation.coordinator.survey import survey_sites
-from silograph.federation.folders import FederationFolder
+from silograph.federation.folders import FederationFolder, owner_of_kit
 from silograph.federation.identity import read_signer, read_trust
-from silograph.federation.nvflare.folders import own_folder
 from silograph.federation.nvflare.transport import AuxTransport
 
 
@@ -30,7 +29,7 @@ class StudyController(Controller):  # type: ignore[misc]
     def start_controller(self, fl_ctx: FLContext) -> None:
         """Find the federation's folder."""
         config = Path(fl_ctx.get_workspace().get_site_config_dir())
-        self._federation = FederationFolder(own_folder(config, "server"))
+        self._federation = FederationFolder(owner_of_kit(config, "server"))
 
     def control_flow(self, abort_signal: Signal, fl_ctx: FLContext) -> None:
         """Conduct the runs. How each ended is written into its folder; a job itself never fails for it."""

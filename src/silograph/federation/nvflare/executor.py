@@ -16,9 +16,8 @@ from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable, make_reply
 from nvflare.apis.signal import Signal
 
-from silograph.federation.folders import SiteFolder
+from silograph.federation.folders import SiteFolder, owner_of_kit
 from silograph.federation.identity import read_signer, read_trust
-from silograph.federation.nvflare.folders import own_folder
 from silograph.federation.nvflare.transport import DATA, TOPIC
 from silograph.federation.site.service import SiteService
 
@@ -34,7 +33,7 @@ class SiteExecutor(Executor):  # type: ignore[misc]
         """Open the service when the job starts, close it when it ends."""
         if event_type == EventType.START_RUN:
             workspace = fl_ctx.get_workspace()
-            folder = own_folder(Path(workspace.get_site_config_dir()), fl_ctx.get_identity_name())
+            folder = owner_of_kit(Path(workspace.get_site_config_dir()), fl_ctx.get_identity_name())
             self._service = open_service(folder)
             fl_ctx.get_engine().register_aux_message_handler(topic=TOPIC, message_handle_func=self._reply)
         elif event_type == EventType.END_RUN and self._service is not None:

@@ -1,4 +1,4 @@
-"""Start NVFlare's processes with what a site must not offer taken away.
+"""Start NVFlare's processes without the commands that a site must not offer.
 
     python -m silograph.federation.nvflare.hardened server -m KIT …     the server's parent process
     python -m silograph.federation.nvflare.hardened site   -m KIT …     a site's parent process
@@ -106,7 +106,7 @@ class ServerLauncher(ServerProcessJobLauncher):  # type: ignore[misc]
 
 
 def harden() -> None:
-    """Take away, in this process, what a site must not offer."""
+    """Take away, in this process, the commands that a site must not offer."""
     ClientRequestProcessors.request_processors[:] = [
         CheckedProcessor(processor)
         for processor in ClientRequestProcessors.request_processors

@@ -54,7 +54,7 @@ _PACE = {
 Say = Callable[[str], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Hosted:
     """A server or a site to host: its name for people, its folder, its kit, its log, and the command that runs it."""
 
@@ -75,13 +75,7 @@ def host_server(folder: Path, *, environment: Mapping[str, str] | None = None, s
     place_storage(federation)
     command = _command("server", kit, f"org={ORG}")
     variables = {**_environment(environment), "MALLOC_ARENA_MAX": "4"}
-    _host(
-        Hosted(
-            name="The server", folder=federation.path, kit=kit, log=federation.log, command=command,
-            environment=variables,
-        ),
-        say,
-    )  # fmt: skip
+    _host(Hosted("The server", federation.path, kit, federation.log, command, variables), say)
 
 
 def host_site(site_folder: Path, *, environment: Mapping[str, str] | None = None, say: Say = print) -> None:
@@ -93,13 +87,7 @@ def host_site(site_folder: Path, *, environment: Mapping[str, str] | None = None
     site = str(json.loads(kit.config.read_text(encoding="utf-8"))["client"]["fqsn"])
     command = _command("site", kit, f"uid={site}", f"org={ORG}", "heart_beat_interval=5")
     variables = {**_environment(environment), "MALLOC_ARENA_MAX": "2"}
-    _host(
-        Hosted(
-            name=f"Site {site}", folder=folder.path, kit=kit, log=folder.log, command=command,
-            environment=variables,
-        ),
-        say,
-    )  # fmt: skip
+    _host(Hosted(f"Site {site}", folder.path, kit, folder.log, command, variables), say)
 
 
 def _command(kind: str, kit: Kit, *settings: str) -> tuple[str, ...]:
@@ -204,7 +192,7 @@ class _Claim:
     file: IO[str]
 
     def note(self, process: int) -> None:
-        """Write down who hosts and what."""
+        """Write down the host and its process."""
         self.file.seek(0)
         self.file.truncate()
         self.file.write(json.dumps({"host": os.getpid(), "process": process}))
@@ -224,23 +212,19 @@ def _only_host(hosted: Hosted) -> Iterator[_Claim]:
     path = hosted.folder / HOST_FILE
     with path.open("a+", encoding="utf-8") as file:
         if not lock(file, wait=0.0):
-            raise SilosError(f"{hosted.name} is running already{_who(hosted.folder)}. Stop it first.")
+            host = (running(hosted.folder) or {}).get("host", "unknown")
+            raise SilosError(f"{hosted.name} is running already (process {host}). Stop it first.")
         yield _Claim(path, file)
         file.truncate(0)
 
 
 def running(folder: Path) -> dict[str, int] | None:
-    """The process ids `host` and `process` of what is hosted in `folder`; None when nothing is."""
+    """The process ids of the `host` and its `process` in a folder; None when nobody hosts there."""
     try:
         with (folder / HOST_FILE).open("r+", encoding="utf-8") as file:
             return None if lock(file, wait=0.0) else dict(json.loads(file.read() or "{}"))
     except (OSError, ValueError):
         return None
-
-
-def _who(folder: Path) -> str:
-    host = (running(folder) or {}).get("host")
-    return "" if host is None else f" (process {host})"
 
 
 @contextmanager

@@ -5,10 +5,8 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from pathlib import Path
-from typing import Any
 
 from silograph._util.documents import parse_json
 from silograph._util.files import make_folder
@@ -81,7 +79,7 @@ def site_name(site_folder: Path) -> str:
 def _check_answer(signed_zip: Path, site: str, invitation: Invitation) -> None:
     """Say in our words what is most often wrong; NVFlare then checks hashes, signatures and the key."""
     try:
-        signed: Any = json.loads(read_member(signed_zip, "signed.json"))
+        signed = parse_json(read_member(signed_zip, "signed.json"))
         name, project = signed["name"], signed["project"]
         root = str(signed["ca_info"]["rootCA_fingerprint"]).removeprefix("SHA256:").replace(":", "").lower()
     except (ValueError, KeyError, TypeError) as error:
@@ -101,7 +99,7 @@ def _check_answer(signed_zip: Path, site: str, invitation: Invitation) -> None:
 
 def _check_address(kit: Kit, invitation: Invitation) -> None:
     """The address comes with the signed answer; it must be the one that the site was invited to."""
-    config = json.loads(kit.config.read_text(encoding="utf-8"))
+    config = parse_json(kit.config.read_bytes())
     target = config["servers"][0]["service"]["target"]
     if target != f"{invitation.server}:{invitation.port}":
         raise SilosError(f"The kit connects to {target}, the invitation says {invitation.server}:{invitation.port}.")

@@ -12,9 +12,9 @@ from typing import Any
 
 from silograph._util.files import write_bytes
 from silograph.federation.folders import FederationFolder, Kit
+from silograph.federation.nvflare.jobs import CONTROLLER, EXECUTOR
 
-SITE_CLASSES = ["silograph.federation.nvflare.executor.SiteExecutor"]
-SERVER_CLASSES = ["silograph.federation.nvflare.controller.StudyController"]
+SITE_CLASSES, SERVER_CLASSES = [EXECUTOR], [CONTROLLER]
 
 _ROLES = ("project_admin", "org_admin", "lead", "member")
 _RIGHTS = (
@@ -105,11 +105,7 @@ def _server_resources(federation: FederationFolder) -> dict[str, Any]:
                 "args": {"uri_root": str(federation.jobs), "job_store_id": "job_store"},
             },
             {"id": "job_store", "path": files},
-            {
-                "id": "process_launcher",
-                "path": "silograph.federation.nvflare.hardened.ServerLauncher",
-                "args": {},
-            },
+            {"id": "process_launcher", "path": "silograph.federation.nvflare.hardened.ServerLauncher", "args": {}},
         ],
     }
 

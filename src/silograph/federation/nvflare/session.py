@@ -9,7 +9,6 @@ import tempfile
 import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import TypeVar
 
 from nvflare.fuel.flare_api.api_spec import (
@@ -50,9 +49,7 @@ class ServerSession:
     def __enter__(self) -> ServerSession:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._close()
 
     def submit(self, runs: Sequence[str], sites: Sequence[str]) -> str:
@@ -78,7 +75,7 @@ class ServerSession:
         return "running" if self._servers.get(job, self._server) == self._server else "ended"
 
     def reason(self, job: str) -> str:
-        """What NVFlare says of a job that could not be deployed."""
+        """NVFlare's reason why a job could not be deployed."""
         try:
             meta = self._do(lambda session: session.get_job_meta(job))
         except JobNotFound:
@@ -103,14 +100,15 @@ class ServerSession:
 
     def _do(self, action: Callable[[Session], T]) -> T:
         """Act; once more with a new session when the old one is lost."""
-        for again in (True, False):
-            try:
-                return action(self._open())
-            except LOST_SESSION as error:
-                self._close()
-                if not again:
-                    raise ServerAwayError(f"The server does not answer ({error}).") from error
-        raise AssertionError("not reached")
+        try:
+            return action(self._open())
+        except LOST_SESSION:
+            self._close()
+        try:
+            return action(self._open())
+        except LOST_SESSION as error:
+            self._close()
+            raise ServerAwayError(f"The server does not answer ({error}).") from error
 
     def _open(self) -> Session:
         if self._session is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from nvflare.apis.fl_constant import ReturnCode
@@ -11,6 +10,7 @@ from nvflare.fuel.f3.cellnet.defs import CellChannel
 from nvflare.private.admin_defs import Message
 from nvflare.private.defs import ClientStatusKey, TrainingTopic, new_cell_message
 
+from silograph._util.documents import parse_json
 from silograph.federation.coordinator.request import Silence
 
 TOPIC = "silograph.request"
@@ -53,7 +53,7 @@ class AuxTransport:
                 timeout=PROBE_SECONDS,
                 optional=True,
             )
-            jobs = json.loads(reply.payload.body)[ClientStatusKey.RUNNING_JOBS]
+            jobs = parse_json(reply.payload.body)[ClientStatusKey.RUNNING_JOBS]
             return all(job[ClientStatusKey.JOB_ID] != self._job for job in jobs)
         except (AttributeError, ValueError, KeyError, TypeError):
             return False

@@ -1,1 +1,1 @@
-"""A site's own folder: its settings and limits, what it approved, and what it answered. No coordinator writes here."""
+"""A site: its settings and limits, its approvals, its audit log, and its service, which answers the coordinator."""

@@ -25,10 +25,10 @@ from silograph.federation.study_file import LARGEST_STUDY
 
 MOST_PENDING, LONGEST_TEXT = 50, 500
 SHA = re.compile(r"[0-9a-f]{64}")
-PREFIX = re.compile(r"[0-9a-f]{8,64}")
+SHA_PREFIX = re.compile(r"[0-9a-f]{8,64}")
 # People read a study in a terminal before they approve it. These move the cursor or turn the order of letters about,
 # so that they would see another study than the one they approve. TOML needs none of them.
-UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]|\r(?!\n)")
+UNSEEN_CHARACTERS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]|\r(?!\n)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +129,7 @@ class Approvals:
     def find(self, prefix: str) -> str:
         """The approved or pending study whose SHA-256 begins so."""
         start = prefix.strip().lower()
-        if not PREFIX.fullmatch(start):
+        if not SHA_PREFIX.fullmatch(start):
             raise ParameterError(
                 f"Study {prefix[:80]!r}: expected 8 to 64 of the digits 0-9 and a-f. Copy the first 8."
             )
@@ -194,12 +194,12 @@ def _check_sha(sha: str) -> str:
 
 
 def _encode_study(sha: str, text: str) -> bytes:
-    """The study's bytes, if it can be shown to people and is what the SHA-256 says."""
+    """The study's bytes, if people can read all of it and the SHA-256 is its own."""
     if len(text) > LARGEST_STUDY or len(data := text.encode(errors="replace")) > LARGEST_STUDY:
         raise ProtocolError(f"Study {sha[:8]}: expected at most {LARGEST_STUDY} bytes, got more. It is not kept.")
     if sha_of(data) != sha:
         raise ProtocolError(f"Study {sha[:8]}: its text has another SHA-256. It is not kept: ask for the right file.")
-    if (found := UNSEEN.search(text)) is not None:
+    if (found := UNSEEN_CHARACTERS.search(text)) is not None:
         line = text.count("\n", 0, found.start()) + 1
         raise ProtocolError(
             f"Study {sha[:8]}, line {line}: expected text that can be read, got the control character {found[0]!r}. "

@@ -30,11 +30,11 @@ from silograph._util.locks import lock
 from silograph.errors import OutputError, ParameterError
 
 Scalar = str | int | float | bool | None
-RESERVED = ("sequence", "time", "previous", "hash")
+RESERVED_NAMES = ("sequence", "time", "previous", "hash")
 LONGEST_TEXT, LONGEST_NAME, MOST_FIELDS = 500, 50, 40
 LONGEST_LINE = 1 << 19  # bytes; above what these limits allow, where a character takes at most 12
 SHORT_TAIL, LONG_TAIL = 1 << 13, 2 * LONGEST_LINE  # bytes: where the last entry nearly always lies, and surely
-HASHED = re.compile(rb'(\{.*),"hash":"([0-9a-f]{64})"\}\n?', re.DOTALL)
+HASHED_LINE = re.compile(rb'(\{.*),"hash":"([0-9a-f]{64})"\}\n?', re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +125,10 @@ def _check_names(entry: Mapping[str, Scalar]) -> Mapping[str, Scalar]:
     if len(entry) > MOST_FIELDS:
         raise ParameterError(f"An entry of the audit log has at most {MOST_FIELDS} fields, got {len(entry)}.")
     for name in entry:
-        if name in RESERVED or not 0 < len(name) <= LONGEST_NAME:
+        if name in RESERVED_NAMES or not 0 < len(name) <= LONGEST_NAME:
             raise ParameterError(
                 f"Audit log, field {name[:LONGEST_NAME]!r}: expected a name of 1 to {LONGEST_NAME} characters other "
-                f"than {', '.join(RESERVED)}. Choose another."
+                f"than {', '.join(RESERVED_NAMES)}. Choose another."
             )
     return entry
 
@@ -157,7 +157,7 @@ def _make_entry(before: _Link, fields: dict[str, Scalar]) -> tuple[_Link, bytes]
 
 def _link(line: bytes) -> _Link | None:
     """The entry's place in the chain, if the line is an entry and its hash is right."""
-    match = HASHED.fullmatch(line)
+    match = HASHED_LINE.fullmatch(line)
     if match is None or sha256(match[1] + b"}").hexdigest() != match[2].decode():
         return None
     rest = _object(match[1] + b"}") or {}
@@ -202,7 +202,7 @@ def _follow(lines: Iterator[tuple[int, bytes]], head: _Link | None) -> Verdict:
 
 
 def _fault(last: _Link, link: _Link, head: _Link | None) -> str | None:
-    """What is wrong with an entry after the one before."""
+    """The fault of an entry after the one before, if it has one."""
     expected = last.sequence + 1
     if link.sequence > expected:
         return f"expected entry {expected}, found {link.sequence}: entries were removed, altered or moved."

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from silograph._util.files import sha256_of
 from silograph.data.alignment import order_of
 from silograph.data.costs import TableOptions, read_costs
 from silograph.data.readers import Signals
@@ -34,8 +34,7 @@ def stamp_of(path: Path) -> tuple[int, int, int]:
 def fingerprint(path: Path) -> Fingerprint:
     """A file's checksum. The stamp is taken before, so that a change during the reading is noticed later."""
     stamp = stamp_of(path)
-    with path.open("rb") as file:
-        return Fingerprint(sha256=hashlib.file_digest(file, "sha256").hexdigest(), stamp=stamp)
+    return Fingerprint(sha256=sha256_of(path), stamp=stamp)
 
 
 def open_table(settings: SiteSettings, folder: Path, *, standardize: bool) -> tuple[Path, Signals, TableOptions]:
@@ -54,7 +53,7 @@ def check_nodes(nodes: Sequence[str], names: Sequence[str], site: str) -> None:
 
 
 def load_silo(folder: Path, settings: SiteSettings, study: StudyFile, nodes: Sequence[str]) -> tuple[Silo, Fingerprint]:
-    """The silo, and the fingerprint of the file it was read from; refuses what the site's limits forbid."""
+    """The silo, and the fingerprint of its file; refuses data that the site's limits forbid."""
     try:
         path, table, options = open_table(settings, folder, standardize=study.standardize)
         known = fingerprint(path)

@@ -1,4 +1,4 @@
-"""One run at a site: its study, its silo, what it keeps, and the answer to each of its rounds."""
+"""One run at a site: its study, its silo, its state, and the answer to each of its rounds."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class SiteRun:
 def open_site_run(
     folder: SiteFolder, settings: SiteSettings, run: str, study: StudyFile, nodes: Sequence[str], silos: Sequence[str]
 ) -> SiteRun:
-    """Read the site's data for a run, and what the site keeps of it."""
+    """Read the site's data for a run, and the state that the site keeps of it."""
     silo, known = load_silo(folder.path, settings, study, nodes)
     about: dict[str, Any] = {
         "study": study.sha256,

@@ -72,7 +72,8 @@ class SiteService:
             code = error.code if isinstance(error, Refused) else "malformed"
             digest = hashlib.sha256(data).hexdigest()
             return self._seal(digest, {}, self._refusal(code, str(error), {"bytes": len(data)}))
-        about = self._about(request, len(data))
+        entry = _plain(request.head, "kind", "run", "stage", "step", "round")
+        about: dict[str, Any] = {"from": request.sender, **entry, "bytes": len(data)}
         if not self._lock.acquire(timeout=TURN_SECONDS):
             return self._seal(request.digest, request.head, Reply(code="busy", log={**about, "code": "busy"}))
         try:
@@ -101,9 +102,6 @@ class SiteService:
         if request.text("to") != self.settings.name:
             raise Refused("not-coordinator", f"a request to {request.text('to')!r} was brought here")
         return request
-
-    def _about(self, request: VerifiedMessage, size: int) -> dict[str, str | int | float | bool | None]:
-        return {"from": request.sender, **_plain(request.head, "kind", "run", "stage", "step", "round"), "bytes": size}
 
     def _answer(self, request: VerifiedMessage, about: Mapping[str, Any]) -> Reply:
         kinds = {"hello": self._hello, "round": self._round, "finish": self._finish, "status": self._status}
@@ -151,7 +149,8 @@ class SiteService:
         update, seconds = site_run.last_answer_to(stage, scalars, task.header, digest), 0.0
         if update is None:
             self._count_round(site_run.study)
-            update = site_run.answer(stage, scalars, task, digest, report=self._may_report(site_run.study))
+            report = site_run.study.settings.report and self.settings.report
+            update = site_run.answer(stage, scalars, task, digest, report=report)
             seconds = site_run.seconds
         return Reply(body=encode_update(update), log={"left": _contents(update), "seconds": round(seconds, 4)})
 
@@ -194,9 +193,6 @@ class SiteService:
         n_rounds = settings.rounds or (PAPER_ROUNDS if settings.by_gradient else 0)
         if n_rounds > self.settings.max_rounds:
             raise Refused("rounds", f"asks for {n_rounds} rounds, site.toml allows {self.settings.max_rounds}")
-
-    def _may_report(self, study: StudyFile) -> bool:
-        return study.settings.report and self.settings.report
 
     def _count_round(self, study: StudyFile) -> None:
         if self._approvals.count_round(study.sha256) > self.settings.max_rounds:
@@ -290,6 +286,6 @@ def _scalars(request: VerifiedMessage) -> dict[str, float]:
 
 
 def _contents(update: Update) -> str:
-    """What an answer holds: names and how many numbers, never the numbers."""
+    """The names in an answer and how many numbers each has, never the numbers."""
     parts = [f"{name} ({1 if isinstance(part, float) else part.size})" for name, part in parts_of(update).items()]
     return ", ".join([*parts, *(f"{name} (1, reported)" for name in update.reported)])

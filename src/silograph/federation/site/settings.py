@@ -19,9 +19,9 @@ SECTIONS = {
     "table": ("drop", "key", "header"),
     "limits": ("min_samples", "max_rounds", "methods", "report", "share_graph", "approve_all"),
 }
-TOP = ("name", "federation", "server", "data")
-HOMES = {"at the top of the file": TOP, **{f"below the line [{name}]": keys for name, keys in SECTIONS.items()}}
-TEXT = """\
+TOP_KEYS = ("name", "federation", "server", "data")
+HOMES = {"at the top of the file": TOP_KEYS, **{f"below the line [{name}]": keys for name, keys in SECTIONS.items()}}
+TEMPLATE = """\
 # The settings of this site. Only its own people write this file; the coordinator can neither read nor change it.
 # It is read when a study begins: changes hold from the next one on.
 
@@ -42,7 +42,7 @@ drop = {drop}
 {header}
 
 [limits]
-# Take part only with at least this many samples: of few, what is sent tells more of each
+# Take part only with at least this many samples: of few, a sum says more of each
 min_samples = {min_samples}
 # Answer at most this many rounds of an approved study, all its runs together
 max_rounds = {max_rounds}
@@ -59,7 +59,7 @@ approve_all = {approve_all}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteSettings:
-    """What a site has, and how far it goes."""
+    """A site's data and limits."""
 
     name: str
     federation: str
@@ -111,13 +111,13 @@ def write_site(folder: Path, settings: SiteSettings) -> Path:
     values = {field.name: _toml(getattr(settings, field.name)) for field in fields(settings)}
     values["key"] = '# key = "signals"' if settings.key is None else f"key = {values['key']}"
     values["header"] = "# header = true" if settings.header is None else f"header = {values['header']}"
-    return write_text(path, TEXT.format(**values))
+    return write_text(path, TEMPLATE.format(**values))
 
 
 def _flatten(found: dict[str, Any]) -> dict[str, Any]:
     """The keys of all sections in one table, once each stands in its own section."""
-    check_keys(found, (*TOP, *SECTIONS), homes=HOMES)
-    values = {name: value for name, value in found.items() if name in TOP}
+    check_keys(found, (*TOP_KEYS, *SECTIONS), homes=HOMES)
+    values = {name: value for name, value in found.items() if name in TOP_KEYS}
     for section, keys in SECTIONS.items():
         table = found.get(section, {})
         if not isinstance(table, dict):

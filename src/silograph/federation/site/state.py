@@ -16,7 +16,7 @@ from typing import Any
 from silograph._util.documents import parse_json
 from silograph._util.files import write_json
 from silograph._util.locks import Lock
-from silograph._util.trees import to_tree
+from silograph._util.plain import to_plain
 from silograph.engine.checkpoint import Checkpoint
 from silograph.federation.refusals import Refused
 from silograph.protocol.messages import Header, Update, parts_of, update_of
@@ -87,7 +87,7 @@ class RunMemory:
             "reported": dict(update.reported),
             "parts": dict(parts_of(update)),
         }
-        self._checkpoint.save({"state": to_tree(state), "last": kept})
+        self._checkpoint.save({"state": to_plain(state), "last": kept})
 
     def close(self) -> None:
         """Let another process have the run."""

@@ -42,13 +42,7 @@ def weights_at(problem: LocalProblem, y: Vector) -> Vector:
 
 @kernel
 def weight_sums(
-    all_pairs: bool,
-    rows: IntVector,
-    cols: IntVector,
-    cost: Vector,
-    inverse: float | Vector,
-    y: Vector,
-    degrees: Vector,
+    all_pairs: bool, rows: IntVector, cols: IntVector, cost: Vector, inverse: float | Vector, y: Vector, degrees: Vector
 ) -> tuple[float, int]:
     """Fill `degrees` with S w(y); return Σ (y_i + y_j − c_e)₊²/q_e and the number of edges."""
     n = y.size
@@ -85,13 +79,7 @@ def weight_sums(
 
 @kernel
 def list_active(
-    all_pairs: bool,
-    rows: IntVector,
-    cols: IntVector,
-    cost: Vector,
-    inverse: float | Vector,
-    y: Vector,
-    n_active: int,
+    all_pairs: bool, rows: IntVector, cols: IntVector, cost: Vector, inverse: float | Vector, y: Vector, n_active: int
 ) -> tuple[IntVector, IntVector, float | Vector]:
     """The active pairs, of which there are `n_active`, in order, and their 1/q."""
     left, right = np.empty(n_active, np.int32), np.empty(n_active, np.int32)

@@ -44,7 +44,7 @@ function drawMatrix(id, matrix, { difference = false } = {}) {
   const named = perCell === 1, shown = named && nodeCount <= (narrow() ? 12 : 60);
   const names = run.order.map((node) => plain(run.nodes[node], narrow() ? 10 : 16));
   const marks = [...names.keys()];
-  const room = shown && nodeCount <= 26;  // for names below as well, which stand closer to each other than those beside
+  const namedBelow = shown && nodeCount <= 26;  // those below stand closer to each other than those beside
   const ticks = (yes) => yes ? { tickvals: marks, ticktext: names, tickfont: { size: nodeCount > 36 ? 9 : 11 } } : { showticklabels: false, ticks: "" };
   const axis = { ...AXIS, showgrid: false, constrain: "domain", constraintoward: "center", range: [-.5, cells - .5], fixedrange: false };
   const caption = named ? "nodes, in the order of their groups" : `${nodeCount} nodes in the order of their groups, ${perCell} to a cell`;
@@ -52,8 +52,8 @@ function drawMatrix(id, matrix, { difference = false } = {}) {
   chart(id, [{ type: "heatmap", z: matrix, zmin: difference ? -limit : 0, zmax: limit, colorscale: difference ? DIFFERENCE : WEIGHTS,
     hoverinfo: "none", xgap: cells <= 60 ? 1 : 0, ygap: cells <= 60 ? 1 : 0,
     colorbar: { title: { text: difference ? "difference" : "weight", side: "top" }, thickness: 12, len: .6, outlinewidth: 0, tickfont: { size: 11 } } }],
-    { margin: { l: 8, r: 8, t: 8, b: room ? 8 : 34 }, shapes: named ? communityLines() : [], plot_bgcolor: "#fff",
-      xaxis: { ...axis, ...ticks(room), tickangle: -60, title: room ? undefined : { text: caption, font: { size: 12, color: SOFT } } },
+    { margin: { l: 8, r: 8, t: 8, b: namedBelow ? 8 : 34 }, shapes: named ? communityLines() : [], plot_bgcolor: "#fff",
+      xaxis: { ...axis, ...ticks(namedBelow), tickangle: -60, title: namedBelow ? undefined : { text: caption, font: { size: 12, color: SOFT } } },
       yaxis: { ...axis, ...ticks(shown), range: [cells - .5, -.5], scaleanchor: "x", constraintoward: "top" } });
   tellCells(byId(id));
 }
