@@ -32,17 +32,13 @@ PathLike = str | os.PathLike[str]
 OnProgress = Callable[[str, float | None], None]  # what is going on, and which part of it is done, where that is known
 
 
-def _ignore(what: str, part: float | None) -> None:
-    """Show no progress."""
-
-
 def learn_files(
     paths: PathLike | Sequence[PathLike] = (),
     *,
     out: PathLike | None = None,
     resume: PathLike | None = None,
     force: bool = False,
-    on_progress: OnProgress = _ignore,
+    on_progress: OnProgress = lambda what, part: None,
     **settings: Any,
 ) -> RunData:
     """Learn from tables on disk, as `silograph learn` does, and return the run.
@@ -74,7 +70,7 @@ def learn_files(
     return _learn(request, Path(out), on_progress)
 
 
-def resume_run(folder: Path, on_progress: OnProgress = _ignore) -> RunData:
+def resume_run(folder: Path, on_progress: OnProgress) -> RunData:
     """Go on with the run in a folder; one that is finished is only read."""
     if RunLayout(folder).is_finished:
         tidy(folder)
