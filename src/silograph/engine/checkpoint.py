@@ -6,8 +6,6 @@ in later rounds, so that a long memory costs no more per round than a short one.
 last: before, the round has not happened; after, it has.
 """
 
-from __future__ import annotations
-
 import json
 import zlib
 from pathlib import Path

@@ -3,8 +3,6 @@
 This is the one path that the façades (estimator, command line) take when there are several silos.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -165,7 +163,7 @@ def not_converged(study: StudyResult, settings: StudySettings) -> str | None:
             + ", or use method='exact', which has no step."
         )
     if solver.trouble is not None:
-        return solver.trouble(study, settings)
+        return solver.trouble(study.gap, study.history)
     if study.converged or not solver.certified:  # an iteration of a given length, without a certificate
         return None
     return (

@@ -3,8 +3,6 @@
 The folder of one run is `coordinator.run.CoordinatorRun` at the coordinator, and `site.state.RunMemory` at a site.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Literal

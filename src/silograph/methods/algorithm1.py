@@ -23,9 +23,7 @@ whatever the options; docs/explanation/theory.md has the cases. The run therefor
 certificate (bounds.py).
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import ClassVar
@@ -39,7 +37,7 @@ from silograph.local.problem import LocalProblem
 from silograph.local.prox import resting_force
 from silograph.local.solvers.gradient import take_gradient_steps
 from silograph.methods.common.bounds import DUAL_FIELDS, dual_bound, dual_parts, missing_share, within
-from silograph.methods.common.registry import COUPLING_SETTINGS, GRADIENT_SETTINGS, Ended, MethodSpec, Solver
+from silograph.methods.common.registry import COUPLING_SETTINGS, GRADIENT_SETTINGS, MethodSpec, Solver
 from silograph.methods.common.settings import StudySettings
 from silograph.methods.common.setup import ModelParameters
 from silograph.methods.common.steps import LocalSteps, is_sound, steps_of
@@ -53,7 +51,7 @@ from silograph.protocol.messages import (
     Task,
     Total,
 )
-from silograph.protocol.method import Answer, Cohort, Decision, Outcome, States, report_on
+from silograph.protocol.method import Answer, Cohort, Decision, Outcome, RoundRecord, States, report_on
 from silograph.protocol.silo import Silo, SiloState
 from silograph.theory import lipschitz_constant
 
@@ -236,17 +234,17 @@ def build(settings: StudySettings, model: ModelParameters) -> Algorithm1:
     return Algorithm1(settings, model)
 
 
-def trouble(ended: Ended, settings: StudySettings) -> str | None:
+def trouble(gap: float, history: Sequence[RoundRecord]) -> str | None:
     """What to tell a user whose run ended far from the optimum; its gap has no tolerance to meet."""
-    if ended.gap <= LOOSE:
+    if gap <= LOOSE:
         return None
-    objectives = [record["objective"] for record in ended.history]
+    objectives = [record["objective"] for record in history]
     last = objectives[-6:]
     stalled = max(last) - min(last) <= 1e-4 * abs(objectives[-1])
     how = "stalled" if stalled else "is still moving"
     cure = "" if stalled else "More rounds may help. "
     return (
-        f"Algorithm 1 {how}: after {len(ended.history)} rounds the certified relative gap is {ended.gap:.1e}. When "
+        f"Algorithm 1 {how}: after {len(history)} rounds the certified relative gap is {gap:.1e}. When "
         f"silos fuse, its weights grow without bound and it stops short of the optimum. {cure}method='exact' solves "
         "the same model to the end; fresh=True, gamma_cap=5 and step='lipschitz' make Algorithm 1 safer."
     )

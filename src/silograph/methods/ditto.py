@@ -4,8 +4,6 @@ Exactly, it is two problems one after the other: the pooled one, and each silo's
 them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType

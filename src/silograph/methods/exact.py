@@ -19,8 +19,6 @@ What the coordinator sees: Σ m_i, Σ m_i s_i, Σ v_i, and sums of numbers. Who 
 silos.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType

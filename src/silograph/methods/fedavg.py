@@ -1,7 +1,5 @@
 """FedAvg (McMahan et al. 2017): one graph for all, by averaging what K local steps make of it."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from silograph.methods.common.averaging import Averaging, OwnGraph, close_at, is_closing, round_parts

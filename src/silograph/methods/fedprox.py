@@ -1,7 +1,5 @@
 """FedProx (Li et al. 2020): FedAvg whose local steps are pulled towards the mean, by (μ/2)‖w − mean‖²."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from silograph.methods.common.averaging import Averaging, OwnGraph, close_at, is_closing, round_parts

@@ -3,8 +3,6 @@
 One exchange: every silo learns, and the mean of the graphs stands in for a consensus, which this method does not have.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType

@@ -5,8 +5,6 @@
 It is convex: common/quadratic.py finds its optimum. Here are the gradient steps.
 """
 
-from __future__ import annotations
-
 from silograph.methods.common.averaging import (
     Averaging,
     OwnGraph,

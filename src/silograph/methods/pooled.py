@@ -6,8 +6,6 @@ It is what FedAvg aims at, and the limit of every coupling as it grows. The set-
 sum of costs is all it takes); here the silos receive it and say how it suits them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType

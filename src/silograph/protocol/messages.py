@@ -5,8 +5,6 @@ silo's vector, and adding under a mask is another transport, not another method.
 its messages hold (checks.py); codec.py turns messages into bytes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal

@@ -3,8 +3,6 @@
 Only the silo's half of a method sees this. The signals themselves stay outside: costs z/N are all that learning needs.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 

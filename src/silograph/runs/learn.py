@@ -1,7 +1,5 @@
 """From files to a run: read the tables, learn, and write the folder; or go on with a run that was stopped."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """One run at a site: its study, its silo, its state, and the answer to each of its rounds."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import time

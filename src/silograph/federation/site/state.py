@@ -4,8 +4,6 @@ One answer is enough: the coordinator writes down a round before it asks the nex
 the round that the site answered last, or for the one after it.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Mapping

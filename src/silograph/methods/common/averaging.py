@@ -8,8 +8,6 @@
 Momentum starts anew where a silo starts from the mean, and is carried on where it goes on from its own graph.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType

@@ -9,8 +9,6 @@ any, as their forces have room to grow and their graphs are u, where a change of
 otherwise all. A silo whose ‖v_i + δ‖ exceeds ρ lessens its positive entries until it does not, which keeps Σ v_i ≤ λ.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -4,8 +4,6 @@ The next point is Σ_k a_k (x_k + f_k), where f_k is the residual at x_k and the
 small. The Gram matrix of residuals is a sum over silos; the points stay there.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from silograph._util.types import Matrix, Vector

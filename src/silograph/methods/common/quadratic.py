@@ -10,8 +10,6 @@ forces v_i = s(w_i − u), each moved by the same δ so that Σ v_i ≤ λ, are 
     optimum ≥ Σ [g_i(w_i) + v_iᵀw_i] + δᵀΣ w_i − I‖δ‖²/(2q) − Σ‖v_i + δ‖²/(2s).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType

@@ -10,8 +10,6 @@ Silos that are alike need no force: then ρ_ref = 0, and all learn the pooled gr
 of numbers of edges, of costs (whose mean makes the pooled problem), of ‖v_i‖², of v_i.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType

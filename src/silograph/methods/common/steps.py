@@ -1,7 +1,5 @@
 """What the methods share that are made of the paper's local steps, K iterations of (2-0) to (2-2) (gradient.py)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from silograph._util.kernel import kernel

@@ -5,8 +5,6 @@ a federation needs: no messages, no checks, no checkpoints, no certificate. At t
 fast.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 
