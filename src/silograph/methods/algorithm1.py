@@ -41,16 +41,7 @@ from silograph.methods.common.registry import COUPLING_SETTINGS, GRADIENT_SETTIN
 from silograph.methods.common.settings import StudySettings
 from silograph.methods.common.setup import ModelParameters
 from silograph.methods.common.steps import LocalSteps, is_sound, steps_of
-from silograph.protocol.messages import (
-    NUMBER,
-    NUMBER_NONNEGATIVE,
-    PAIRS,
-    PAIRS_NONNEGATIVE,
-    Parts,
-    Step,
-    Task,
-    Total,
-)
+from silograph.protocol.messages import NUMBER, NUMBER_NONNEGATIVE, PAIRS, PAIRS_NONNEGATIVE, Parts, Step, Task, Total
 from silograph.protocol.method import Answer, Cohort, Decision, Outcome, RoundRecord, States, report_on
 from silograph.protocol.silo import Silo, SiloState
 from silograph.theory import lipschitz_constant
@@ -69,8 +60,7 @@ STEPS = MappingProxyType(
             },
         ),
         "close": Step(
-            down={"w_con": PAIRS_NONNEGATIVE},
-            up={"objective": NUMBER, "force": PAIRS, "fused": NUMBER_NONNEGATIVE},
+            down={"w_con": PAIRS_NONNEGATIVE}, up={"objective": NUMBER, "force": PAIRS, "fused": NUMBER_NONNEGATIVE}
         ),
         "certify": Step(down={"share": PAIRS, "fused": NUMBER_NONNEGATIVE}, up=DUAL_FIELDS),
     }

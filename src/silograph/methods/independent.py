@@ -24,12 +24,7 @@ STEPS = MappingProxyType(
     {
         "learn": Step(
             down={},
-            up={
-                "objective": NUMBER,
-                "gap": NUMBER_NONNEGATIVE,
-                "diverged": NUMBER_NONNEGATIVE,
-                "w": PAIRS_NONNEGATIVE,
-            },
+            up={"objective": NUMBER, "gap": NUMBER_NONNEGATIVE, "diverged": NUMBER_NONNEGATIVE, "w": PAIRS_NONNEGATIVE},
         ),
         "close": Step(down={"u": PAIRS_NONNEGATIVE}, up={"edges": NUMBER_NONNEGATIVE}),
     }

@@ -37,16 +37,7 @@ from silograph.local.solvers.polish import solve_to_rounding
 from silograph.methods.common.bounds import joint_scale
 from silograph.methods.common.registry import spec_of
 from silograph.methods.common.settings import StudySettings
-from silograph.protocol.messages import (
-    NUMBER,
-    NUMBER_NONNEGATIVE,
-    PAIRS,
-    PAIRS_NONNEGATIVE,
-    Parts,
-    Step,
-    Task,
-    Total,
-)
+from silograph.protocol.messages import NUMBER, NUMBER_NONNEGATIVE, PAIRS, PAIRS_NONNEGATIVE, Parts, Step, Task, Total
 from silograph.protocol.method import Answer, Cohort, Decision, Method, States
 from silograph.protocol.silo import Silo, SiloState
 
