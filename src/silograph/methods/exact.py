@@ -32,7 +32,7 @@ from silograph.errors import ProtocolError
 from silograph.local.problem import LocalProblem
 from silograph.local.prox import prox_step
 from silograph.methods.common.bounds import DUAL_FIELDS, dual_bound, dual_parts, missing_share
-from silograph.methods.common.mixing import coefficients
+from silograph.methods.common.mixing import coefficients, extend_gram
 from silograph.methods.common.quadratic import QuadraticCoupling
 from silograph.methods.common.registry import COUPLING_SETTINGS, MethodSpec, Solver
 from silograph.methods.common.settings import StudySettings
@@ -314,7 +314,7 @@ class ExactSplitting:
 
     def _mix(self, state: SplittingState, target: Vector, products: Vector) -> tuple[SplittingState, Vector, Vector]:
         """Anderson's mixture of targets and its coefficients."""
-        gram = _extended(state.gram, products)
+        gram = extend_gram(state.gram, products)
         targets = (*state.targets, target)
         residual = float(gram[-1, -1])
         longest = max(2, min(HISTORY + 1, HISTORY_NUMBERS // (2 * target.size)))
@@ -323,15 +323,6 @@ class ExactSplitting:
         mixing = coefficients(gram)
         mixed = sum((a * other for a, other in zip(mixing, targets, strict=True)), np.zeros_like(target))
         return replace(state, gram=gram, targets=targets, residual=residual), mixed, mixing
-
-
-def _extended(gram: Matrix | None, products: Vector) -> Matrix:
-    """The Gram matrix with one row and column more."""
-    out = np.empty((products.size, products.size))
-    if gram is not None:
-        out[:-1, :-1] = gram
-    out[-1, :] = out[:, -1] = products
-    return out
 
 
 def build(settings: StudySettings, model: ModelParameters) -> Method:

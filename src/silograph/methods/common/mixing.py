@@ -23,3 +23,12 @@ def coefficients(gram: Matrix) -> Vector:
         a, total = np.eye(n)[-1], 1.0
     mixed: Vector = a / total
     return mixed
+
+
+def extend_gram(gram: Matrix | None, products: Vector) -> Matrix:
+    """The Gram matrix with one row and column more."""
+    out = np.empty((products.size, products.size))
+    if gram is not None:
+        out[:-1, :-1] = gram
+    out[-1, :] = out[:, -1] = products
+    return out
