@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from silograph._util.types import Vector
+from silograph.errors import ProtocolError
 from silograph.local.solvers.polish import solve_to_rounding
 from silograph.methods.common.registry import GRADIENT_SETTINGS, MethodSpec, Solver
 from silograph.methods.common.settings import StudySettings
@@ -31,29 +31,23 @@ STEPS = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class IndependentSilo:
-    """What a silo keeps."""
-
-    w: Vector
-
-
 @dataclass(frozen=True, slots=True)
 class Independent:
     """Every silo for itself."""
 
     name: ClassVar[str] = "independent"
     steps: ClassVar[Mapping[str, Step]] = STEPS
-    states: ClassVar[States] = States(silo=IndependentSilo, coordinator=Outcome)
+    states: ClassVar[States] = States(coordinator=Outcome)
 
     settings: StudySettings
     model: ModelParameters
 
-    def local(self, silo: Silo, state: SiloState[IndependentSilo], task: Task) -> Answer[IndependentSilo]:
+    def local(self, silo: Silo, state: SiloState[None], task: Task) -> Answer[None]:
         if task.header.step == "close":
-            w = state.begun.w
-            reported = report_on(silo, w, task.vector("u"))
-            return Answer(parts={"edges": float(np.count_nonzero(w))}, state=state.own, graph=w, reported=reported)
+            if state.graph is None:
+                raise ProtocolError("expected to learn a graph first.")
+            reported = report_on(silo, state.graph, task.vector("u"))
+            return Answer(parts={"edges": reported["edges"]}, reported=reported)
         problem = self.model.problem(silo)
         diverged = False
         if not self.settings.by_gradient:
@@ -67,7 +61,7 @@ class Independent:
             w = first if diverged else w
             gap = problem.gap(w, problem.multipliers(w))
         parts: Parts = {"objective": problem.value(w), "gap": gap, "diverged": float(diverged), "w": w}
-        return Answer(parts=parts, state=IndependentSilo(w=w))
+        return Answer(parts=parts, graph=w)
 
     def begin(self, cohort: Cohort) -> Decision[Outcome]:
         return Decision(step="learn")
