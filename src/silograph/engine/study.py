@@ -145,8 +145,8 @@ def learn_on(
 
 def _mean_degree(graphs: Mapping[str, Vector], reported: Reported, cohort: Cohort) -> float:
     """Over all silos' graphs, or what silos tell of them; NaN where one does neither."""
-    told = {name: numbers["edges"] for name, numbers in reported.items() if "edges" in numbers}
-    edges = told | {name: float(np.count_nonzero(w)) for name, w in graphs.items()}
+    known = {name: numbers["edges"] for name, numbers in reported.items() if "edges" in numbers}
+    edges = known | {name: float(np.count_nonzero(w)) for name, w in graphs.items()}
     if len(edges) < cohort.n_silos:
         return np.nan
     return 2 * sum(edges.values()) / (cohort.pairs.n_nodes * cohort.n_silos)

@@ -108,10 +108,10 @@ class Algorithm1:
     def local(self, silo: Silo, state: SiloState[Algorithm1Silo], task: Task) -> Answer[Algorithm1Silo]:
         problem = self.model.problem(silo)
         if task.header.step == "certify":
-            return self._certify(problem, task, state.begun)
+            return self._certify(problem, task, state.kept)
         w_con = task.vector("w_con")
         if task.header.step == "close":
-            return self._close(problem, w_con, silo, state.begun)
+            return self._close(problem, w_con, silo, state.kept)
         gamma_mean = task.number("gamma_mean")
         own = Algorithm1Silo(w=w_con, w_before=w_con, gamma=gamma_mean) if state.own is None else state.own  # line 1
         far = distance(own.w, w_con)

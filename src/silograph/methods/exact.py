@@ -66,9 +66,7 @@ STIFFEST, STIFFER = 1e3, 10.0
 AGAIN = 15  # rounds after which the metric is learned anew, unless the gap has fallen tenfold [8 and 30: 10.1]
 FUSED_ABSENT = 100.0  # how much stiffer a fused silo's absent edges count than its present ones [10: 10.2, 1000: 10.3]
 NEAR = 3.0  # times the tolerance: a round expected to end there is treated as the last [1: 10.4, 10: 10.0]
-BEND = (
-    0.4  # how much a node's edges bend together, times √(neighbours) [0: 13.6, one fails; 0.13: 10.5, 1.2: 10.8]
-)
+BEND = 0.4  # how much a node's edges bend together, times √(neighbours) [0: 13.6, one fails; 0.13: 10.5, 1.2: 10.8]
 RESTART = 2.0  # growth of the residual at which mixing starts anew [1.2: 10.1, 5: 10.2]
 
 PRODUCTS = Field("list", one_longer_than="mixing")
@@ -145,7 +143,7 @@ class ExactSplitting:
         u = task.vector("u")
         if task.header.step == "start":
             return self._local_start(problem, u, state.start)
-        kept = state.begun
+        kept = state.kept
         if task.header.step == "close":
             return self._local_close(problem, u, silo, kept)
         closing = self._local_close(problem, u, silo, kept) if task.number("last") else None

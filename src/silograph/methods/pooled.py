@@ -61,7 +61,7 @@ class Pooled:
         problem = self.model.problem(silo)
         if task.header.step == "certify":
             # Forces that sum to zero: no silo's gain is another's loss, so the parts of the bound may be added
-            cost = problem.cost + state.begun.force + task.vector("share")
+            cost = problem.cost + state.kept.force + task.vector("share")
             solution = solve_to_rounding(replace(problem, cost=cost), None)
             return Answer(parts={"bound": solution.primal - solution.gap}, state=state.own)
         u = task.vector("u")

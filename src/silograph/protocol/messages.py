@@ -70,7 +70,9 @@ class Update:
 
     header: Header
     silo: str
-    reported: Mapping[str, float] = field(default_factory=dict)  # what the run's settings allow to be told singly
+    reported: Mapping[str, float] = field(
+        default_factory=dict
+    )  # of this silo alone, as far as the run's settings allow it
     _parts: Parts
 
 

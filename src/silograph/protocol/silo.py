@@ -47,7 +47,7 @@ class SiloState(Generic[S]):
     graph: Vector | None = None  # the silo's graph, once the method has one
 
     @property
-    def begun(self) -> S:
+    def kept(self) -> S:
         """What the method keeps here, from its second round on."""
         if self.own is None:
             raise ProtocolError("expected the first step of a method first, got a later one.")
