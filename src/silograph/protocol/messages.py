@@ -72,7 +72,7 @@ class Update:
     silo: str
     reported: Mapping[str, float] = field(
         default_factory=dict
-    )  # of this silo alone, as far as the run's settings allow it
+    )  # of this silo alone, if settings allow it
     _parts: Parts
 
 
