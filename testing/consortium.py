@@ -35,10 +35,7 @@ NODES = tuple(f"node {k}" for k in range(8))
 
 
 def make_identity(
-    name: str,
-    issuer: tuple[x509.Certificate, rsa.RSAPrivateKey] | None = None,
-    *,
-    days: tuple[float, float] = (-1, 1),
+    name: str, issuer: tuple[x509.Certificate, rsa.RSAPrivateKey] | None = None, *, days: tuple[float, float] = (-1, 1)
 ) -> tuple[x509.Certificate, rsa.RSAPrivateKey]:
     """A certificate and its key, signed by the issuer or by itself, valid between two days from now."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)

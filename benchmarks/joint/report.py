@@ -47,13 +47,7 @@ def _instances(records: list[Record]) -> Table:
 
 def _neighbours(found: Record) -> Table:
     rows = [
-        [
-            name,
-            duration(one["seconds"]),
-            duration(one["first_seconds"]),
-            f"{one['penalty']:g}",
-            f"{one['degree']:.1f}",
-        ]
+        [name, duration(one["seconds"]), duration(one["first_seconds"]), f"{one['penalty']:g}", f"{one['degree']:.1f}"]
         if "penalty" in one
         else [name, one["outcome"], one.get("reason", ""), "", ""]
         for name, one in found["models"].items()

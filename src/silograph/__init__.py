@@ -14,83 +14,56 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from silograph.data.moments import Moments
-    from silograph.data.readers import Signals, open_signals
-    from silograph.errors import (
-        CheckpointError,
-        DataError,
-        DegreeWarning,
-        GraphError,
-        MissingExtraError,
-        OutputError,
-        PairsError,
-        ParameterError,
-        ProtocolError,
-        SignalError,
-        SilographError,
-        SilosError,
-    )
-    from silograph.estimators.consensus import ConsensusGraph
-    from silograph.estimators.smooth import SmoothGraph
-    from silograph.graph.files import read_graph, write_graph
-    from silograph.graph.graph import Graph
-    from silograph.graph.pairs import Pairs
-    from silograph.local.problem import LocalProblem
-    from silograph.local.solvers.solution import Solution
-    from silograph.metrics import Scores, score
-    from silograph.runs.learn import learn_files
-    from silograph.runs.reader import read_run
+    from silograph.data.moments import Moments as Moments
+    from silograph.data.readers import Signals as Signals
+    from silograph.data.readers import open_signals as open_signals
+    from silograph.errors import CheckpointError as CheckpointError
+    from silograph.errors import DataError as DataError
+    from silograph.errors import DegreeWarning as DegreeWarning
+    from silograph.errors import GraphError as GraphError
+    from silograph.errors import MissingExtraError as MissingExtraError
+    from silograph.errors import OutputError as OutputError
+    from silograph.errors import PairsError as PairsError
+    from silograph.errors import ParameterError as ParameterError
+    from silograph.errors import ProtocolError as ProtocolError
+    from silograph.errors import SignalError as SignalError
+    from silograph.errors import SilographError as SilographError
+    from silograph.errors import SilosError as SilosError
+    from silograph.estimators.consensus import ConsensusGraph as ConsensusGraph
+    from silograph.estimators.smooth import SmoothGraph as SmoothGraph
+    from silograph.graph.files import read_graph as read_graph
+    from silograph.graph.files import write_graph as write_graph
+    from silograph.graph.graph import Graph as Graph
+    from silograph.graph.pairs import Pairs as Pairs
+    from silograph.local.problem import LocalProblem as LocalProblem
+    from silograph.local.solvers.solution import Solution as Solution
+    from silograph.metrics import Scores as Scores
+    from silograph.metrics import score as score
+    from silograph.runs.learn import learn_files as learn_files
+    from silograph.runs.reader import read_run as read_run
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "CheckpointError",
-    "ConsensusGraph",
-    "DataError",
-    "DegreeWarning",
-    "Graph",
-    "GraphError",
-    "LocalProblem",
-    "MissingExtraError",
-    "Moments",
-    "OutputError",
-    "Pairs",
-    "PairsError",
-    "ParameterError",
-    "ProtocolError",
-    "Scores",
-    "SignalError",
-    "Signals",
-    "SilographError",
-    "SilosError",
-    "SmoothGraph",
-    "Solution",
-    "learn_files",
-    "open_signals",
-    "read_graph",
-    "read_run",
-    "score",
-    "write_graph",
-]
-
-_ERRORS = {name: "errors" for name in __all__ if name.endswith(("Error", "Warning"))}
-_HOME = _ERRORS | {
-    "Graph": "graph.graph",
-    "LocalProblem": "local.problem",
-    "Moments": "data.moments",
-    "Pairs": "graph.pairs",
-    "Scores": "metrics",
-    "Signals": "data.readers",
-    "ConsensusGraph": "estimators.consensus",
-    "SmoothGraph": "estimators.smooth",
-    "Solution": "local.solvers.solution",
-    "learn_files": "runs.learn",
-    "open_signals": "data.readers",
-    "read_graph": "graph.files",
-    "read_run": "runs.reader",
-    "score": "metrics",
-    "write_graph": "graph.files",
-}
+_NAMES = {
+    "data.moments": ("Moments",),
+    "data.readers": ("Signals", "open_signals"),
+    "errors": (
+        "CheckpointError", "DataError", "DegreeWarning", "GraphError", "MissingExtraError", "OutputError", "PairsError",
+        "ParameterError", "ProtocolError", "SignalError", "SilographError", "SilosError",
+    ),
+    "estimators.consensus": ("ConsensusGraph",),
+    "estimators.smooth": ("SmoothGraph",),
+    "graph.files": ("read_graph", "write_graph"),
+    "graph.graph": ("Graph",),
+    "graph.pairs": ("Pairs",),
+    "local.problem": ("LocalProblem",),
+    "local.solvers.solution": ("Solution",),
+    "metrics": ("Scores", "score"),
+    "runs.learn": ("learn_files",),
+    "runs.reader": ("read_run",),
+}  # fmt: skip
+_HOME = {name: home for home, names in _NAMES.items() for name in names}
+__all__ = sorted(_HOME)
 
 
 def __getattr__(name: str) -> Any:

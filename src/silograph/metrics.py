@@ -10,8 +10,6 @@ graphs are aligned by the names of their nodes; a matrix or vector is taken in t
 are not read.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import TypeAlias
 

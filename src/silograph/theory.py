@@ -11,8 +11,6 @@
 holds and what does not; `local_error_bound` is what we put in Theorem 1's place.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

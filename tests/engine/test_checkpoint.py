@@ -204,16 +204,7 @@ def test_files_are_on_the_disk_before_they_get_their_names_and_old_ones_go_last(
     done = failing_at(monkeypatch, 0, Crash("never"))
     checkpoint.save(ROUNDS[1])
     written = [name for name in done if name != "mkdir"]
-    assert written == [
-        "fsync",
-        "replace",
-        "fsync",
-        "fsync",
-        "replace",
-        "fsync",
-        "unlink",
-        "unlink",
-    ]
+    assert written == ["fsync", "replace", "fsync", "fsync", "replace", "fsync", "unlink", "unlink"]
 
 
 def test_a_full_disk_is_told_with_the_folder_and_the_cause(tmp_path, monkeypatch):

@@ -23,12 +23,7 @@ SKIPPED = {"check_array_api_input"}
 
 @pytest.mark.parametrize(
     "model",
-    [
-        SmoothGraph(),
-        SmoothGraph(alpha=1.0, beta=0.5),
-        SmoothGraph(degree=1, zeta=0.1),
-        SmoothGraph(solver="gradient"),
-    ],
+    [SmoothGraph(), SmoothGraph(alpha=1.0, beta=0.5), SmoothGraph(degree=1, zeta=0.1), SmoothGraph(solver="gradient")],
     ids=str,
 )
 def test_scikit_learn_finds_nothing_to_complain_about(model):

@@ -89,12 +89,7 @@ def scores(rng, n=20, lead=0.0):
 
 
 @pytest.mark.parametrize(
-    ("leads", "verdict"),
-    [
-        ((0.1, 0.2), "held"),
-        ((0.1, -0.2), "held in part"),
-        ((-0.1, -0.2), "did not hold"),
-    ],
+    ("leads", "verdict"), [((0.1, 0.2), "held"), ((0.1, -0.2), "held in part"), ((-0.1, -0.2), "did not hold")]
 )
 def test_a_claim_holds_where_every_difference_is_clear(leads, verdict, rng):
     claim = better_than("ours is better", {f"case {lead}": scores(rng, lead=lead) for lead in leads})

@@ -10,14 +10,7 @@ from hypothesis import strategies as st
 
 from silograph.errors import PairsError, ParameterError
 from silograph.federation.names import check_site_name
-from silograph.federation.study_file import (
-    LARGEST_STUDY,
-    Policy,
-    pairs_of,
-    parse_study,
-    read_study,
-    template,
-)
+from silograph.federation.study_file import LARGEST_STUDY, Policy, pairs_of, parse_study, read_study, template
 from silograph.methods.common.settings import StudySettings
 
 HEAD = 'name = "brain"\nnodes = ["a", "b", "c"]\n'

@@ -14,6 +14,7 @@ from silograph.engine.study import learn_silos
 from silograph.errors import ProtocolError, SilosError
 from silograph.graph.pairs import Pairs
 from silograph.methods.common.settings import StudySettings
+from silograph.methods.common.setup import ModelParameters
 from silograph.methods.independent import Independent
 from silograph.protocol.codec import decode_task, decode_update, encode_task, encode_update
 from silograph.protocol.exchange import answer_task
@@ -55,8 +56,12 @@ def some_silos(names: tuple[str, ...] = NAMES, n_nodes: int = N_NODES) -> list[S
     return [Silo(name=name, pairs=pairs, cost=costs("smooth", rng, 40, n_nodes), n_samples=40) for name in names]
 
 
-def independent(**changes) -> Independent:
-    return Independent(alpha=1.0, beta=0.5, **changes)
+SETTINGS_ALONE = StudySettings(method="independent")
+MODEL = ModelParameters(n_silos=1, alpha=1.0, beta=0.5, zeta=0.0, pooled=np.zeros(15))
+
+
+def independent() -> Independent:
+    return Independent(SETTINGS_ALONE, MODEL)
 
 
 def task(step: str = "close", method: str = "independent", number: int = 2, run: str = "0f", **parts) -> Task:
@@ -98,7 +103,7 @@ def test_a_silo_refuses_a_task_that_is_not_the_methods_and_stays_as_it_was(asked
     assert to_plain(state) == before
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Talkative(Independent):
     """A method whose silos say something else than was declared."""
 
@@ -121,7 +126,7 @@ class Talkative(Independent):
 )
 def test_what_was_not_declared_does_not_leave_the_silo(said, refusal):
     with pytest.raises(ProtocolError, match=rf"north, round 1 \(independent, learn\).*{refusal}"):
-        answer_task(Talkative(alpha=1.0, beta=0.5, said=said), some_silos()[0], SiloState(), learn(), report=True)
+        answer_task(Talkative(SETTINGS_ALONE, MODEL, said=said), some_silos()[0], SiloState(), learn(), report=True)
 
 
 # --- numbers that belong to one silo ----------------------------------------------------------------------------------

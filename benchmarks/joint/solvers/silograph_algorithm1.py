@@ -42,8 +42,6 @@ def call(problem: JointProblem, setting: Setting, limit: float) -> Answer:
 
 SOLVERS = {
     "algorithm1": WholeCall(
-        call=call,
-        settings=lambda target: [(step, float(rounds)) for rounds in ROUNDS for step in STEPS],
-        until=1.0,
+        call=call, settings=lambda target: [(step, float(rounds)) for rounds in ROUNDS for step in STEPS], until=1.0
     )
 }

@@ -45,9 +45,5 @@ def warm_up(problem: LocalProblem) -> None:
 
 
 SOLVERS = {
-    "clarabel": WholeCall(
-        call=call,
-        settings=lambda target: (target, target / 100, target / 10_000),
-        warm_up=warm_up,
-    )
+    "clarabel": WholeCall(call=call, settings=lambda target: (target, target / 100, target / 10_000), warm_up=warm_up)
 }

@@ -44,9 +44,7 @@ def settings(target: float) -> Iterator[float]:
 
 SOLVERS = {
     name: WholeCall(
-        call=partial(call, safe=safe),
-        settings=settings,
-        warm_up=partial(call, n_iter=2, limit=0.0, safe=safe),
+        call=partial(call, safe=safe), settings=settings, warm_up=partial(call, n_iter=2, limit=0.0, safe=safe)
     )
     for name, safe in (("pygsp2", False), ("pygsp2-safe", True))
 }

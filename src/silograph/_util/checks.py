@@ -1,7 +1,5 @@
 """Checks of parameters that several packages take, and lists of names, in one set of words."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -3,8 +3,6 @@
 What a stranger sends may be endless, deep, or made to fool the reader of a terminal: every limit here is a defence.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

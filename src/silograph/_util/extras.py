@@ -1,7 +1,5 @@
 """Optional dependencies: imported where they are needed, with a message that says how to get them."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import Any
 

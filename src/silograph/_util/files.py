@@ -4,8 +4,6 @@
 `durable` outlasts a power cut: the disk is waited for, both for the content and for the folder's entry.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -18,12 +18,7 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
     A kernel is built into those that call it. Otherwise the linker lets all callers in a process share one copy, the
     first one loaded, and as copies round differently, last digits would depend on what a process did before.
     """
-    options = {
-        "nogil": True,
-        "forceinline": True,
-        "fastmath": {"reassoc", "contract", "nsz"},
-        "error_model": "numpy",
-    }
+    options = {"nogil": True, "forceinline": True, "fastmath": {"reassoc", "contract", "nsz"}, "error_model": "numpy"}
     try:
         compiled = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # numba's word for "no place to cache"

@@ -1,7 +1,5 @@
 """Locks on files: one process at a time holds a file, and a process that dies lets go of it."""
 
-from __future__ import annotations
-
 import math
 import os
 import time

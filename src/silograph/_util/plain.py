@@ -4,8 +4,6 @@ Plain data are what JSON holds, and arrays. Arrays are passed on as they are, so
 was written before.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from types import NoneType, UnionType

@@ -4,8 +4,6 @@ Results go to standard output, progress and complaints to standard error, so tha
 the other. Heavy imports wait until a command runs, so that --help is quick.
 """
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -1,7 +1,5 @@
 """`silograph reproduce`: run tables and figures of the paper, show them, and write them to a folder."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform

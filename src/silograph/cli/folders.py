@@ -1,7 +1,5 @@
 """Which federation or site a command means: the folder named, the present one, or the only one below it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated

@@ -1,22 +1,21 @@
 """The command `silograph learn`: options in; a summary, notes and warnings out. The work is `learn_files`."""
 
-from __future__ import annotations
-
-import inspect
 import json
-from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from silograph.cli.options import given, takes
 from silograph.cli.output import NOT_CONVERGED, Output, guarded, say, warn
 from silograph.cli.progress import showing_progress
 from silograph.cli.report import write_page
 from silograph.errors import ParameterError
 from silograph.methods.common.registry import built_in
 
+NOT_SETTINGS = ("signals", "report", "as_json", "quiet")
 METHODS = f"[{'|'.join(built_in())}]"
 LEARN_HELP = """Learn graphs from tables of signals, exactly, with a certificate.
 
@@ -42,105 +41,103 @@ TableOption = partial(typer.Option, rich_help_panel="One table")
 FilesOption = partial(typer.Option, rich_help_panel="Tables and results")
 
 
-def learn(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearnOptions:
+    """What a user may say: mostly the settings of `learn_files`, by the same names."""
+
     signals: Annotated[
         list[Path] | None, typer.Argument(help="Tables of signals, one per silo: rows are samples, columns are nodes.")
-    ] = None,
+    ] = None
     degree: Annotated[
         float | None,
         typer.Option(
             help="Mean number of neighbours; of several silos, what each would have alone. "
             "Default: 5, or 3 up to 15 nodes; at most half of what is possible."
         ),
-    ] = None,
-    alpha: Annotated[float | None, typer.Option(help="The model's α, with --beta, instead of a degree.")] = None,
-    beta: Annotated[float | None, typer.Option(help="The model's β, with --alpha, instead of a degree.")] = None,
+    ] = None
+    alpha: Annotated[float | None, typer.Option(help="The model's α, with --beta, instead of a degree.")] = None
+    beta: Annotated[float | None, typer.Option(help="The model's β, with --alpha, instead of a degree.")] = None
     tol: Annotated[
         float | None, typer.Option(help="Relative duality gap to reach. Default: 1e-8, or 1e-6 for several silos.")
-    ] = None,
+    ] = None
     zeta: Annotated[
         float | None,
         typer.Option(help="Added to each degree under the logarithm. Default: 0, or 0.5 for the paper's iterations."),
-    ] = None,
+    ] = None
     coupling: Annotated[
         float | None,
         SilosOption(help="How strongly silos are drawn together: 0 not at all, around 1 they fuse. Default: 0.5."),
-    ] = None,
+    ] = None
     sparsity: Annotated[
         float | None,
         SilosOption(help="How sparse the consensus is: 0 not at all, from 1 on it is empty. Default: 0.1."),
-    ] = None,
-    nu: Annotated[float | None, SilosOption(help="The model's ν, with --lam, instead of a coupling.")] = None,
-    lam: Annotated[float | None, SilosOption(help="The model's λ, with --nu, instead of a sparsity.")] = None,
+    ] = None
+    nu: Annotated[float | None, SilosOption(help="The model's ν, with --lam, instead of a coupling.")] = None
+    lam: Annotated[float | None, SilosOption(help="The model's λ, with --nu, instead of a sparsity.")] = None
     method: Annotated[
         str, SilosOption(help="The exact optimum, the paper's Algorithm 1, or a baseline.", metavar=METHODS)
-    ] = "exact",
+    ] = "exact"
     rounds: Annotated[
         int | None, SilosOption(help="Rounds of an iteration (default 50), or the most an exact method may take (200).")
-    ] = None,
+    ] = None
     pull: Annotated[
         float | None, SilosOption(help="Strength of FedProx, MRMTL and Ditto, in units of 4β. Default: 1.")
-    ] = None,
+    ] = None
     options: Annotated[
         list[str] | None,
         SilosOption("--option", help="A setting that only this method has; may be repeated.", metavar="NAME=VALUE"),
-    ] = None,
+    ] = None
     resume: Annotated[
         Path | None, SilosOption(help="Go on with the unfinished run in this folder, just as if it had not stopped.")
-    ] = None,
+    ] = None
     solver: Annotated[
         str | None,
         typer.Option(
             metavar="[newton|gradient]",
             help="The exact Newton method, or the paper's gradient steps. Default: newton where there is a choice.",
         ),
-    ] = None,
-    max_iter: Annotated[int | None, TableOption(help="Most iterations of one solve.")] = None,
+    ] = None
+    max_iter: Annotated[int | None, TableOption(help="Most iterations of one solve.")] = None
     neighbours: Annotated[
         int | None, TableOption(help="Nearest neighbours to try first when nodes are many; still exact. 0: never.")
-    ] = None,
+    ] = None
     out: Annotated[
         Path | None,
         FilesOption(
             help="Folder to write: graphs (graph.graphml, edges.csv, graph.npz) and run.json; while a run over several "
             "silos goes on, its checkpoint."
         ),
-    ] = None,
-    force: Annotated[bool, FilesOption("--force", help="Replace an earlier run in --out.")] = False,
+    ] = None
+    force: Annotated[bool, FilesOption("--force", help="Replace an earlier run in --out.")] = False
     standardize: Annotated[
         bool, FilesOption("--standardize", help="Centre and scale each node first (different units or amplitudes).")
-    ] = False,
-    drop: Annotated[list[str] | None, FilesOption(help="Column that is not a node; may be repeated.")] = None,
-    key: Annotated[str | None, FilesOption(help="Which array of an .npz file holds the signals.")] = None,
+    ] = False
+    drop: Annotated[list[str] | None, FilesOption(help="Column that is not a node; may be repeated.")] = None
+    key: Annotated[str | None, FilesOption(help="Which array of an .npz file holds the signals.")] = None
     header: Annotated[
         bool | None,
         FilesOption("--header/--no-header", help="Whether the first row names the nodes. Default: found out."),
-    ] = None,
+    ] = None
     precomputed: Annotated[
         bool, FilesOption("--precomputed", help="Tables are symmetric matrices of mean squared differences.")
-    ] = False,
+    ] = False
     allow: Annotated[
         Path | None, FilesOption(help="CSV of two node names per row: the only pairs that may be edges.")
-    ] = None,
-    forbid: Annotated[
-        Path | None, FilesOption(help="CSV of two node names per row: pairs that may not be edges.")
-    ] = None,
-    report: Annotated[
-        bool, FilesOption("--report", help="Also write report.html, a page to look at, into --out.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the run's record as JSON instead of a table.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
-) -> None:
+    ] = None
+    forbid: Annotated[Path | None, FilesOption(help="CSV of two node names per row: pairs that may not be edges.")] = (
+        None
+    )
+    report: Annotated[bool, FilesOption("--report", help="Also write report.html, a page to look at, into --out.")] = (
+        False
+    )
+    as_json: Annotated[bool, typer.Option("--json", help="Print the run's record as JSON instead of a table.")] = False
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False
+
+
+@takes(LearnOptions)
+def learn(options: LearnOptions) -> None:
     """Learn one silo's graph, or those of several and their consensus."""
-    given = _differing(locals())
-    output = Output(as_json=as_json, quiet=quiet)
-    guarded(lambda: _learn(given, report=report, output=output), resumable=resume or out)
-
-
-def _differing(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that differ from their defaults: those that were given."""
-    usual = inspect.signature(learn).parameters
-    return {name: value for name, value in options.items() if value not in (usual[name].default, [])}
+    guarded(lambda: _learn(options), resumable=options.resume or options.out)
 
 
 def _parse_option(text: str) -> tuple[str, Any]:
@@ -154,26 +151,26 @@ def _parse_option(text: str) -> tuple[str, Any]:
         return name, value
 
 
-def _learn(given: dict[str, Any], *, report: bool, output: Output) -> None:
-    """Learn, and show how it went; `given` are arguments of `learn_files`, beside those of this command."""
+def _learn(options: LearnOptions) -> None:
+    """Learn, and show how it went."""
     from silograph.cli.summary import notes_on, summary
     from silograph.runs.layout import RunLayout
     from silograph.runs.learn import learn_files
 
-    folder: Path | None = given.get("resume") or given.get("out")
-    if report and folder is None:
+    output, folder = Output(as_json=options.as_json, quiet=options.quiet), options.resume or options.out
+    if options.report and folder is None:
         raise ParameterError("--report: it goes into the run's folder. Name one with --out.")
-    was_finished = folder is not None and "resume" in given and RunLayout(folder).is_finished
-    asked = {name: value for name, value in given.items() if name not in ("signals", "report", "as_json", "quiet")}
-    if "options" in asked:
-        asked["options"] = dict(_parse_option(text) for text in asked["options"])
+    was_finished = folder is not None and options.resume is not None and RunLayout(folder).is_finished
+    asked = {name: value for name, value in given(options).items() if name not in NOT_SETTINGS}
+    if options.options:
+        asked["options"] = dict(_parse_option(text) for text in options.options)
     with showing_progress(output.progress) as on_progress:
-        run = learn_files(given.get("signals", ()), on_progress=on_progress, **asked)
+        run = learn_files(options.signals or (), on_progress=on_progress, **asked)
     if was_finished and not output.as_json:
         output.note(f"{folder}: this run is finished, there was nothing to resume.")
     else:
         output.result(run.record, lambda: summary(run.record, folder), lambda: notes_on(run.record, folder))
-    for line in write_page(folder) if report and folder is not None else ():
+    for line in write_page(folder) if options.report and folder is not None else ():
         if not (output.quiet or output.as_json):
             say(line)
     if was_finished:

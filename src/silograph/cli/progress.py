@@ -1,7 +1,5 @@
 """Progress, drawn on the terminal's error stream."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 

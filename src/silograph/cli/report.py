@@ -1,7 +1,5 @@
 """The command `silograph report`: a run's page, its figures if asked for, and a browser to look at it."""
 
-from __future__ import annotations
-
 import webbrowser
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """What is said of a run at its end: a table of what was learned, and what to look at twice."""
 
-from __future__ import annotations
-
 from pathlib import Path, PurePath
 
 from rich.console import Group

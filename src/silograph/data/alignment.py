@@ -1,7 +1,5 @@
 """Silos that hold the same nodes, perhaps in another order: brought into the order of the first."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """A table on disk, opened, its pairs chosen, turned into costs."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Costs that somebody else computed: a symmetric matrix of distances, checked."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -5,8 +5,6 @@ products of the allowed pairs. Sums are centred chunk by chunk (Chan, Golub and 
 that ride on a large offset, such as temperatures in kelvin, would drown the distances in rounding.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -38,7 +36,7 @@ class Moments:
         self.peak = np.zeros(pairs.n_nodes)  # the largest magnitude met at each node
 
     @classmethod
-    def of(cls, signals: Matrix, pairs: Pairs | None = None) -> Moments:
+    def of(cls, signals: Matrix, pairs: Pairs | None = None) -> "Moments":
         """The moments of one table (samples, nodes) on all pairs, or on the pairs given."""
         out = cls(Pairs.all(signals.shape[1]) if pairs is None else pairs)
         out.update(signals)
@@ -52,7 +50,7 @@ class Moments:
         for start in range(0, signals.shape[0], rows):
             self._update_chunk(np.array(signals[start : start + rows], dtype=np.float64, order="C"))
 
-    def __add__(self, other: Moments) -> Moments:
+    def __add__(self, other: "Moments") -> "Moments":
         if not other.pairs.same(self.pairs):
             raise SignalError("moments: expected the same nodes and pairs on both sides of +.")
         out = Moments(self.pairs)

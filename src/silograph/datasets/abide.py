@@ -4,8 +4,6 @@ A subject is a silo, a frame a sample, a region a node. What is read (`abide_fil
 for all, and what had to be left out is named in the result.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

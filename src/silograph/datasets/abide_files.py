@@ -1,7 +1,5 @@
 """The formats of ABIDE: an .npz file, the folder of the Preprocessed Connectomes Project, what nilearn returns."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Sequence
 from dataclasses import dataclass

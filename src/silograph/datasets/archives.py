@@ -1,7 +1,5 @@
 """Arrays of a published data set, read without running anything that a file may hold, and checked."""
 
-from __future__ import annotations
-
 import zipfile
 import zlib
 from collections.abc import Sequence

@@ -3,8 +3,6 @@
 Three formats are read, into the same numbers: an .npz file, Deng Cai's COIL20.mat, and the published folder of images.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

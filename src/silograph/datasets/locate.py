@@ -3,8 +3,6 @@
 Nothing is downloaded, since each data set has terms that its user has to read.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Molène: hourly temperatures at weather stations of Brittany in January 2014."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal

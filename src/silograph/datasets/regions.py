@@ -6,8 +6,6 @@ Centres are in MNI space, in whole millimetres, after the list of the atlas' reg
 (Xia, Wang & He 2013). Code 3455, two overlapping regions, has none.
 """
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Sequence
 from functools import cache

@@ -6,8 +6,6 @@ silo i     the consensus and as many random edges as were removed
 signals    N(0, L† + noise² I), L being the silo's Laplacian
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar

@@ -6,8 +6,6 @@ in later rounds, so that a long memory costs no more per round than a short one.
 last: before, the round has not happened; after, it has.
 """
 
-from __future__ import annotations
-
 import json
 import zlib
 from pathlib import Path
@@ -19,7 +17,7 @@ from silograph._util.files import write_bytes
 from silograph.errors import CheckpointError, OutputError
 from silograph.protocol.packing import Piece, pack, packed_size, unpack
 
-FORMAT = 2
+CHECKPOINT_FORMAT = 2
 NUMBER = "[0-9]" * 8
 MANIFEST, SEGMENT = f"{NUMBER}.json", f"{NUMBER}.segment"  # other files in the folder are not ours
 ARRAY = "\x00array"  # no key of a memory starts so
@@ -43,7 +41,7 @@ class Checkpoint:
             self._folder.mkdir(parents=True, exist_ok=True)
             if segment.pieces:
                 write_bytes(self._folder / segment.name, *segment.pieces, durable=True)
-            manifest = {"format": FORMAT, "run": self._run_id, "round": number, "tree": body}
+            manifest = {"format": CHECKPOINT_FORMAT, "run": self._run_id, "round": number, "tree": body}
             text = json.dumps(manifest | {"checksum": _checksum(manifest)})
             write_bytes(self._manifest(number), text.encode(), durable=True)
             self._round, self._known = number, segment.known  # not before: a round that failed has not happened
@@ -58,7 +56,7 @@ class Checkpoint:
             return None
         path = manifests[-1]
         manifest = _read_manifest(path)
-        if manifest.get("format") != FORMAT:
+        if manifest.get("format") != CHECKPOINT_FORMAT:
             raise CheckpointError(f"{path}: made by another version of silograph. Start the run anew.")
         if manifest.get("run") != self._run_id:
             raise CheckpointError(

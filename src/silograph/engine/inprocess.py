@@ -1,7 +1,5 @@
 """The engine that runs every silo in this process, in parallel threads: the compiled loops release the lock."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor

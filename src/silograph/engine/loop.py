@@ -1,7 +1,5 @@
 """The one loop that runs every method on every engine."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol

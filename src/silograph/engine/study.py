@@ -3,8 +3,6 @@
 This is the one path that the façades (estimator, command line) take when there are several silos.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -147,8 +145,8 @@ def learn_on(
 
 def _mean_degree(graphs: Mapping[str, Vector], reported: Reported, cohort: Cohort) -> float:
     """Over all silos' graphs, or what silos tell of them; NaN where one does neither."""
-    told = {name: numbers["edges"] for name, numbers in reported.items() if "edges" in numbers}
-    edges = told | {name: float(np.count_nonzero(w)) for name, w in graphs.items()}
+    known = {name: numbers["edges"] for name, numbers in reported.items() if "edges" in numbers}
+    edges = known | {name: float(np.count_nonzero(w)) for name, w in graphs.items()}
     if len(edges) < cohort.n_silos:
         return np.nan
     return 2 * sum(edges.values()) / (cohort.pairs.n_nodes * cohort.n_silos)
@@ -165,7 +163,7 @@ def not_converged(study: StudyResult, settings: StudySettings) -> str | None:
             + ", or use method='exact', which has no step."
         )
     if solver.trouble is not None:
-        return solver.trouble(study, settings)
+        return solver.trouble(study.gap, study.history)
     if study.converged or not solver.certified:  # an iteration of a given length, without a certificate
         return None
     return (

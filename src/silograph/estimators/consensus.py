@@ -1,7 +1,5 @@
 """ConsensusGraph: the scikit-learn façade of learning from several silos."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import fields

@@ -1,7 +1,5 @@
 """SmoothGraph: the scikit-learn façade of one-silo learning."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import fields
 from typing import Any, Literal, Self

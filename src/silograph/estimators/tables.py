@@ -1,7 +1,5 @@
 """What `fit` of several silos accepts, turned into named tables of the same nodes in the same order."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike

@@ -4,8 +4,6 @@ As learning does not see the groups, any relabelling of subjects is as likely as
 differ: a permutation test needs no second study.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter

@@ -1,7 +1,5 @@
 """Every table and figure by name, in the order in which they are run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module

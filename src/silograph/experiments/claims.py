@@ -5,8 +5,6 @@ Wilcoxon's signed-rank test gives p < 0.05 after Holm's correction over all comp
 points the same way as the ranks. Two methods are alike where the 95 % interval of the mean difference is within ±0.02.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal

@@ -1,7 +1,5 @@
 """Parameters and algorithm: the paper's claims about them, and two of ours."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Who beats whom: the paper's claims about Tables I and II."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from silograph.experiments.claims import (

@@ -1,7 +1,5 @@
 """Unequal silos: the paper's claims about sizes, contribution weights and Table III."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from silograph.experiments.claims import Claim, better_than, format_signed, trends, verdict_of

@@ -1,7 +1,5 @@
 """A table of methods against measures, for several scenarios, beside the paper's numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """How near Algorithm 1 comes to the optimum, round by round, for several numbers K of local steps."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What the synthetic experiments gave, gathered for the claims."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ Where every region's place is known, the views are projections of the brain: thr
 around them, if it is installed. Otherwise the regions stand on a circle.
 """
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 from itertools import product
 

@@ -1,7 +1,5 @@
 """Figure: the communities in graphs of images (COIL-20), objects as markers."""
 
-from __future__ import annotations
-
 import numpy as np
 from matplotlib.axes import Axes
 

@@ -1,7 +1,5 @@
 """Figure: Algorithm 1's distance to the optimum by round, for several K."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

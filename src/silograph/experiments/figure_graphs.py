@@ -1,7 +1,5 @@
 """Figure: the first silo's graph, true and as every method learns it."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from silograph.experiments.comparison import DRAWN_ROWS, format_point

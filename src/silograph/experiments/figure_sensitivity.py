@@ -1,7 +1,5 @@
 """Figure: the F-score over the whole grid of ν and λ, for local graphs and for the consensus graph."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from silograph.experiments.outcome import Number, Outcome, Picture, Table

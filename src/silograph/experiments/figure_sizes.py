@@ -1,7 +1,5 @@
 """Figure: silos with 20, 40, 60, 80 and 100 samples; who gains from learning together?"""
 
-from __future__ import annotations
-
 import numpy as np
 
 from silograph.experiments.comparison import DRAWN_ROWS

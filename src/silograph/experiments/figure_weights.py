@@ -1,7 +1,5 @@
 """Figure: the contribution weights γ of the silos, with unequal data sizes (1) and unequal heterogeneity (2)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from silograph.experiments.comparison import format_point

@@ -1,7 +1,5 @@
 """An outcome as files: tables as Markdown, CSV and JSON, figures as SVG and PNG, each whole or not at all."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """The findings page: which of the paper's claims hold, with the numbers, in plain words."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 

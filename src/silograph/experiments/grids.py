@@ -1,7 +1,5 @@
 """A method at every point of its grid, on the same silos."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

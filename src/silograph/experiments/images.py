@@ -4,8 +4,6 @@ The three silos are three views of the same objects: twelve poses each, 48 image
 method looks for communities, which should be the objects.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The first page of a folder of results: what is there, and how it was made."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from silograph.experiments.catalogue import Experiment

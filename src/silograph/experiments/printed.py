@@ -4,8 +4,6 @@ Columns are precision, recall, F-score and relative error in Tables I to III, an
 index in Table IV. Rows have the names that our tables use.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 Rows = Mapping[str, tuple[float, ...]]

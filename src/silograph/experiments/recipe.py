@@ -4,8 +4,6 @@ The choices are those of an earlier independent attempt that came closest to the
 (docs/paper/index.md has the list). The grids of ν and λ span the ranges the paper gives; those of β and μ are ours.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product

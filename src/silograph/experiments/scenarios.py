@@ -1,7 +1,5 @@
 """The synthetic situations of the paper's Section V: who has how many samples, and how much the silos share."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 BASELINES = ("igl", "igl-own", "fedavg", "fedprox", "mrmtl", "ditto")

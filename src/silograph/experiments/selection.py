@@ -4,8 +4,6 @@ The paper tunes on the numbers it reports. The held-out choice beside it does no
 each half is scored with the point that is best on the other.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What an experiment is given: a lab to run in, how large to be, and where real data lie."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path

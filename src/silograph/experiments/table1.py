@@ -1,7 +1,5 @@
 """Table I: five silos that share half of their edges, with 20, 50 or 100 samples each."""
 
-from __future__ import annotations
-
 from silograph.experiments.comparison import MAIN_ROWS, choose_points, table_of
 from silograph.experiments.outcome import Outcome
 from silograph.experiments.printed import TABLE_1

@@ -1,7 +1,5 @@
 """Table II: five silos with 50 samples each that share 30 %, 60 % or 90 % of their edges."""
 
-from __future__ import annotations
-
 from silograph.experiments.comparison import MAIN_ROWS, choose_points, table_of
 from silograph.experiments.outcome import Outcome
 from silograph.experiments.printed import TABLE_2

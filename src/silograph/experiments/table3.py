@@ -1,7 +1,5 @@
 """Table III: what the adaptive weights are good for, with unequal data sizes (1) and unequal heterogeneity (2)."""
 
-from __future__ import annotations
-
 from silograph.experiments.comparison import ABLATION_ROWS, choose_points, table_of
 from silograph.experiments.outcome import Outcome
 from silograph.experiments.printed import TABLE_3

@@ -3,8 +3,6 @@
 The paper prints one draw. Here each row has its own best point by mean NMI over all draws.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -66,7 +64,7 @@ def _row(block: str, row: str, chosen: Chosen) -> list[Number]:
     return out
 
 
-def _notes(block: str, found: Found, n_draws: int) -> list[str]:
+def _notes(block: str, found: "Found", n_draws: int) -> list[str]:
     perfect = {row: int((chosen.scores[:, NMI] > 1 - 1e-9).sum()) for row, chosen in found.chosen.items()}
     points = [f"{row} {format_point(chosen.point)}" for row, chosen in found.chosen.items() if chosen.point]
     edges = [f"{row} {format_point(chosen.at_edge)}" for row, chosen in found.chosen.items() if chosen.at_edge]

@@ -4,8 +4,6 @@ The paper has 34 regions of the AAL atlas and 50 subjects of each group, and doe
 therefore compared in sign, not in size.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

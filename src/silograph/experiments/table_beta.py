@@ -3,8 +3,6 @@
 Our tables fix β = 0.7, which came closest to the printed numbers. IGL alone would rather have a larger one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

@@ -3,8 +3,6 @@
 A trial keeps the scores of all points, so that tables, held-out rows and the sensitivity figure need no second run.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from time import perf_counter

@@ -9,8 +9,6 @@ The coordinator's envelopes ask, a site's reply; a reply names the digest of wha
 other request. Nothing in an envelope is believed, or even parsed beyond its sizes, before the signature is right.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import struct

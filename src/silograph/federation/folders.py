@@ -1,9 +1,7 @@
 """Where everything lies: the folder of a federation, the folder of a site, and the kits in them.
 
-The folder of one run is `coordinator.run.CoordinatorRun` at the coordinator, and `site.state.RunMemory` at a site.
+The folder of one run is `coordinator.run.CoordinatorRun` at the coordinator, and `site.state.RunStore` at a site.
 """
-
-from __future__ import annotations
 
 import json
 from pathlib import Path

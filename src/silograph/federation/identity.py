@@ -5,8 +5,6 @@ passes through processes that other parts of the transport can reach too, so eac
 it is for: another site can neither ask in the coordinator's name nor answer in a site's.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path

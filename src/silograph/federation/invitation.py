@@ -5,8 +5,6 @@ holds no secret. The fingerprint is the SHA-256 of the federation's root certifi
 way (telephone, the signed study protocol) and compares it knows that it joins the right federation.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import json
 import re

@@ -3,8 +3,6 @@
 One rule holds for a site wherever it is named, so that a study can name every site that was invited.
 """
 
-from __future__ import annotations
-
 import csv
 import re
 import unicodedata

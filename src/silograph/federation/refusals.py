@@ -3,8 +3,6 @@
 A reason in full, with paths and numbers, stays in the site's own log.
 """
 
-from __future__ import annotations
-
 REASONS = {
     "unapproved": "waits for approval; its engineer approves with `silograph site approve`",
     "revoked": "its engineer has taken back the approval of this study during the run",

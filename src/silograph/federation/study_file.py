@@ -4,8 +4,6 @@ The coordinator reads it and sends its bytes to every site, whose engineer appro
 the same bytes with the same function; to a site they are a stranger's, so that every limit here is also a defence.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Sequence

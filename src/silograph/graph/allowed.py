@@ -1,7 +1,5 @@
 """The pairs that a user allows or forbids, by the names or the numbers of nodes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Graphs on disk, by suffix: .graphml, .csv (edge list) and .npz; each reads back equal to what was written."""
 
-from __future__ import annotations
-
 import csv
 import zipfile
 from collections.abc import Callable

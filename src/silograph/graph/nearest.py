@@ -1,7 +1,5 @@
 """The cheapest pairs at each node: starting points, candidate pairs and the degree rule need them."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from silograph._util.kernel import kernel

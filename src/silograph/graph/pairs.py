@@ -6,8 +6,6 @@ A `Pairs` is either *all* pairs, in the order of the upper triangle row by row (
 list of them. All pairs need no index arrays: at 10 000 nodes these alone would take 400 MB.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -30,12 +28,12 @@ class Pairs:
     listed_cols: IntVector | None = None
 
     @classmethod
-    def all(cls, n_nodes: int) -> Pairs:
+    def all(cls, n_nodes: int) -> "Pairs":
         """Every pair of `n_nodes` nodes."""
         return cls(n_nodes)
 
     @classmethod
-    def listed(cls, n_nodes: int, pairs: ArrayLike) -> Pairs:
+    def listed(cls, n_nodes: int, pairs: ArrayLike) -> "Pairs":
         """The pairs given as rows (i, j) of node numbers, in any order and direction; doubles count once."""
         index = _check_pairs(n_nodes, pairs)
         rows, cols = index.min(axis=1), index.max(axis=1)
@@ -43,12 +41,12 @@ class Pairs:
         return cls.from_sorted(n_nodes, code // n_nodes, code % n_nodes)
 
     @classmethod
-    def from_sorted(cls, n_nodes: int, rows: ArrayLike, cols: ArrayLike) -> Pairs:
+    def from_sorted(cls, n_nodes: int, rows: ArrayLike, cols: ArrayLike) -> "Pairs":
         """Pairs already known to be valid, without doubles, rows < cols, sorted by row and then column."""
         return cls(n_nodes, np.ascontiguousarray(rows, dtype=np.int32), np.ascontiguousarray(cols, dtype=np.int32))
 
     @classmethod
-    def all_but(cls, n_nodes: int, forbidden: ArrayLike) -> Pairs:
+    def all_but(cls, n_nodes: int, forbidden: ArrayLike) -> "Pairs":
         """Every pair except the ones given: known zeros."""
         index = _check_pairs(n_nodes, forbidden)
         keep = np.ones(n_nodes * (n_nodes - 1) // 2, dtype=bool)
@@ -122,13 +120,13 @@ class Pairs:
             combine(x[self.listed_rows], x[self.listed_cols], out=out)
         return out
 
-    def same(self, other: Pairs) -> bool:
+    def same(self, other: "Pairs") -> bool:
         """Whether both are the same pairs of as many nodes."""
         if self.n_nodes != other.n_nodes or self.is_all != other.is_all:
             return False
         return self.is_all or (np.array_equal(self.rows, other.rows) and np.array_equal(self.cols, other.cols))
 
-    def union(self, rows: IntVector, cols: IntVector) -> Pairs:
+    def union(self, rows: IntVector, cols: IntVector) -> "Pairs":
         """These pairs and the ones given (rows < cols)."""
         code = np.union1d(
             self.rows.astype(np.int64) * self.n_nodes + self.cols, rows.astype(np.int64) * self.n_nodes + cols

@@ -10,8 +10,6 @@ the first guess: θ is then corrected by a few warm-started solves until the gra
 with 1/c, the graph does not depend on the units of the data.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """From costs to a certified graph: the one path that every façade (estimator, command line) takes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal

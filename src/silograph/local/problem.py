@@ -11,8 +11,6 @@ dual would lose it in rounding: with r_v = ((Sw)_v + ζ)·y_v/α the terms of th
 terms of the pairs vanish at w(y)_e = (y_i + y_j − c_e)₊/q.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -126,7 +124,7 @@ class LocalProblem:
         """
         return max(abs(primal), 1e-6 * self.alpha * self.n_nodes)
 
-    def restricted(self, pairs: Pairs, cost: Vector) -> LocalProblem:
+    def restricted(self, pairs: Pairs, cost: Vector) -> "LocalProblem":
         """The same problem on fewer pairs."""
         return replace(self, pairs=pairs, cost=cost)
 

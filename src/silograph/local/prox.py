@@ -8,8 +8,6 @@ infinite (w = u', the silo is *fused*) if ‖v‖ < ρ there, and ‖v‖ = ρ o
 infinite m leaves u' = x: the graph nearest to optimal at a given consensus x.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

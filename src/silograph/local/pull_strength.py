@@ -10,8 +10,6 @@ k'(w − x) and D = diag(1/(q + k)) on the edges of w,
 and y + y'Δa is where the next solve starts.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from silograph._util.kernel import kernel

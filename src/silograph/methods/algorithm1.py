@@ -13,19 +13,17 @@ coordinator needs Σ γ_i w_i and Σ γ_i only. The numbers are the same.
 
 Options that the paper does not have, all off by default:
 
-    step=None      η_i = 1/L_i with L_i = 4β + 2α(d − 1)/ζ² + ργ_i (Proposition 1), where a constant may be too long
-    fresh=True     the mean is weighted by γ from w_i^(t+1) and w_con^t, not from a round before: the same limit
-    cap=c          γ_i at most c times the last round's mean: a silo that fuses cannot take the consensus alone
-    equal=True     the paper's ablation: γ_i = 1/I for ever
+    step           "lipschitz": η_i = 1/L_i with L_i = 4β + 2α(d − 1)/ζ² + ργ_i (Proposition 1), never too long
+    fresh          the mean is weighted by γ from w_i^(t+1) and w_con^t, not from a round before: the same limit
+    gamma_cap      γ_i at most so many times the last round's mean: a silo that fuses cannot take the consensus alone
+    weights        "equal": the paper's ablation: γ_i = 1/I for ever
 
 When silos fuse, γ_i grows without bound, the steps shrink or diverge, and the iteration stalls away from the optimum
 whatever the options; docs/explanation/theory.md has the cases. The run therefore ends with the joint problem's
 certificate (bounds.py).
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import ClassVar
@@ -38,22 +36,13 @@ from silograph.errors import ParameterError, ProtocolError
 from silograph.local.problem import LocalProblem
 from silograph.local.prox import resting_force
 from silograph.local.solvers.gradient import take_gradient_steps
-from silograph.methods.common.bounds import DUAL_FIELDS, dual_bound, dual_parts, missing_share, relative_gap, within
-from silograph.methods.common.registry import COUPLING_SETTINGS, GRADIENT_SETTINGS, Ended, MethodSpec, Solver
+from silograph.methods.common.bounds import DUAL_FIELDS, dual_bound, dual_parts, missing_share, within
+from silograph.methods.common.registry import COUPLING_SETTINGS, GRADIENT_SETTINGS, MethodSpec, Solver
 from silograph.methods.common.settings import StudySettings
 from silograph.methods.common.setup import ModelParameters
-from silograph.methods.common.steps import FIRST_WEIGHT, is_sound, step_of, steps_of
-from silograph.protocol.messages import (
-    NUMBER,
-    NUMBER_NONNEGATIVE,
-    PAIRS,
-    PAIRS_NONNEGATIVE,
-    Parts,
-    Step,
-    Task,
-    Total,
-)
-from silograph.protocol.method import Answer, Cohort, Decision, Outcome, States, report_on
+from silograph.methods.common.steps import LocalSteps, is_sound, steps_of
+from silograph.protocol.messages import NUMBER, NUMBER_NONNEGATIVE, PAIRS, PAIRS_NONNEGATIVE, Parts, Step, Task, Total
+from silograph.protocol.method import Answer, Cohort, Decision, Outcome, RoundRecord, States, report_on
 from silograph.protocol.silo import Silo, SiloState
 from silograph.theory import lipschitz_constant
 
@@ -71,8 +60,7 @@ STEPS = MappingProxyType(
             },
         ),
         "close": Step(
-            down={"w_con": PAIRS_NONNEGATIVE},
-            up={"objective": NUMBER, "force": PAIRS, "fused": NUMBER_NONNEGATIVE},
+            down={"w_con": PAIRS_NONNEGATIVE}, up={"objective": NUMBER, "force": PAIRS, "fused": NUMBER_NONNEGATIVE}
         ),
         "certify": Step(down={"share": PAIRS, "fused": NUMBER_NONNEGATIVE}, up=DUAL_FIELDS),
     }
@@ -99,7 +87,7 @@ class Algorithm1State:
     diverged: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Algorithm1:
     """The paper's algorithm."""
 
@@ -107,50 +95,42 @@ class Algorithm1:
     steps: ClassVar[Mapping[str, Step]] = STEPS
     states: ClassVar[States] = States(silo=Algorithm1Silo, coordinator=Algorithm1State)
 
-    alpha: float
-    beta: float
-    rho: float  # λν
-    lam: float
-    zeta: float = 0.5
-    local_steps: int = 5  # K
-    rounds: int = 50  # T
-    step: float | None = 0.005  # η_w; None: 1/L_i
-    momentum: float = 0.9  # ξ
-    gamma_epsilon: float = 1e-8  # ε_γ
-    first_weight: float = FIRST_WEIGHT  # w⁰
-    equal: bool = False
-    fresh: bool = False
-    cap: float | None = None
-    tol: float = 1e-6
+    settings: StudySettings
+    model: ModelParameters  # with ρ > 0
+
+    @property
+    def equal(self) -> bool:
+        """Whether this is the ablation: γ_i = 1/I for ever."""
+        return self.settings.weights == "equal"
 
     # --- the silo's half: lines 3 to 11 -----------------------------------------------------------------------------
 
     def local(self, silo: Silo, state: SiloState[Algorithm1Silo], task: Task) -> Answer[Algorithm1Silo]:
-        problem = silo.problem(alpha=self.alpha, beta=self.beta, zeta=self.zeta)
+        problem = self.model.problem(silo)
         if task.header.step == "certify":
-            return self._certify(problem, task, state.begun)
+            return self._certify(problem, task, state.kept)
         w_con = task.vector("w_con")
         if task.header.step == "close":
-            return self._close(problem, w_con, silo, state.begun)
+            return self._close(problem, w_con, silo, state.kept)
         gamma_mean = task.number("gamma_mean")
         own = Algorithm1Silo(w=w_con, w_before=w_con, gamma=gamma_mean) if state.own is None else state.own  # line 1
         far = distance(own.w, w_con)
         gamma = self._gamma(far, gamma_mean, first=task.header.round == 1)  # line 5
-        objective = problem.value(own.w) + self.rho * far
+        objective = problem.value(own.w) + self.model.rho * far
         w, w_before = take_gradient_steps(  # lines 6 to 9
             problem,
             own.w,
             own.w_before,
-            n_steps=steps_of(silo, self.local_steps),
-            step=self._step(self.rho * gamma, problem.n_nodes),
-            momentum=self.momentum,
+            n_steps=steps_of(silo, self.settings.local_steps),
+            step=self._step(self.model.rho * gamma, problem.n_nodes),
+            momentum=self.settings.momentum,
             anchor=w_con,
-            pull=self.rho * gamma,
+            pull=self.model.rho * gamma,
         )
         diverged = not is_sound(w)
         if not diverged:
             own = Algorithm1Silo(w=w, w_before=w_before, gamma=gamma)
-        if self.fresh and not self.equal:
+        if self.settings.fresh and not self.equal:
             gamma = self._gamma(distance(own.w, w_con), gamma_mean, first=False)
         parts: Parts = {"objective": objective, "weighted": gamma * own.w, "gamma": gamma, "diverged": float(diverged)}
         return Answer(parts=parts, state=own)  # line 10
@@ -158,23 +138,25 @@ class Algorithm1:
     def _gamma(self, far: float, gamma_mean: float, *, first: bool) -> float:
         if first or self.equal:
             return gamma_mean  # 1/I
-        gamma = 1 / (far + self.gamma_epsilon)  # (5-new)
-        return gamma if self.cap is None else min(gamma, self.cap * gamma_mean)
+        gamma = 1 / (far + self.settings.gamma_epsilon)  # (5-new)
+        cap = self.settings.gamma_cap
+        return gamma if cap is None else min(gamma, cap * gamma_mean)
 
     def _step(self, pull: float, n_nodes: int) -> float:
-        if self.step is not None:
-            return self.step
-        return 1 / lipschitz_constant(alpha=self.alpha, beta=self.beta, zeta=self.zeta, n_nodes=n_nodes, pull=pull)
+        if self.settings.step != "lipschitz":
+            return LocalSteps(self.settings, self.model).step
+        alpha, beta, zeta = self.model.alpha, self.model.beta, self.model.zeta
+        return 1 / lipschitz_constant(alpha=alpha, beta=beta, zeta=zeta, n_nodes=n_nodes, pull=pull)
 
     def _close(self, problem: LocalProblem, w_con: Vector, silo: Silo, own: Algorithm1Silo) -> Answer[Algorithm1Silo]:
         """The objective reached, and the force that the silo's distance to the consensus calls for."""
         w = own.w
         far = distance(w, w_con)
-        fused = far <= self.gamma_epsilon
-        found = self.rho * (w - w_con) / far if not fused else within(resting_force(problem, w), self.rho)
+        fused = far <= self.settings.gamma_epsilon
+        found = self.model.rho * (w - w_con) / far if not fused else within(resting_force(problem, w), self.model.rho)
         force = np.zeros_like(w) if found is None else found
-        parts: Parts = {"objective": problem.value(w) + self.rho * far, "force": force, "fused": float(fused)}
-        gamma = own.gamma if self.equal else 1 / (far + self.gamma_epsilon)
+        parts: Parts = {"objective": problem.value(w) + self.model.rho * far, "force": force, "fused": float(fused)}
+        gamma = own.gamma if self.equal else 1 / (far + self.settings.gamma_epsilon)
         own = replace(own, force=force, fused=fused)
         return Answer(parts=parts, state=own, graph=w, reported=report_on(silo, w, w_con, weight=gamma))
 
@@ -182,13 +164,13 @@ class Algorithm1:
         if own.force is None:
             raise ProtocolError("expected to be asked for a force before its certificate.")
         force = own.force + task.vector("share") if own.fused or not task.number("fused") else own.force
-        parts, _ = dual_parts(problem, force, rho=self.rho, start=problem.multipliers(own.w))
+        parts, _ = dual_parts(problem, force, rho=self.model.rho, start=problem.multipliers(own.w))
         return Answer(parts=parts, state=own)
 
     # --- the coordinator's half: lines 12 to 15 ---------------------------------------------------------------------
 
     def begin(self, cohort: Cohort) -> Decision[Algorithm1State]:
-        w_con = np.full(cohort.pairs.size, self.first_weight)  # line 1
+        w_con = np.full(cohort.pairs.size, self.settings.first_weight)  # line 1
         parts: Parts = {"w_con": w_con, "gamma_mean": 1 / cohort.n_silos}
         return Decision(state=Algorithm1State(w_con=w_con), step="round", parts=parts)
 
@@ -197,76 +179,62 @@ class Algorithm1:
             return self._merge_close(cohort, state, total)
         if total.header.step == "certify":
             return self._merge_certify(cohort, state, total)
-        record = {"objective": total.number("objective") + self.lam * float(state.w_con.sum())}
+        record = {"objective": total.number("objective") + self.model.lam * float(state.w_con.sum())}
         if total.number("diverged"):
             state = replace(state, diverged=True)
             return Decision(state=state, step="close", parts={"w_con": state.w_con}, record=record)
         gamma = total.number("gamma")  # C_γ
-        w_con = np.maximum(total.vector("weighted") / gamma - self.lam / (self.rho * gamma), 0.0)  # (45), line 13
+        w_con = np.maximum(
+            total.vector("weighted") / gamma - self.model.lam / (self.model.rho * gamma), 0.0
+        )  # (45), line 13
         state = replace(state, w_con=w_con)
-        if total.header.round < self.rounds:
+        if total.header.round < self.settings.rounds_used:
             mean = 1 / cohort.n_silos if self.equal else gamma / cohort.n_silos
             parts: Parts = {"w_con": w_con, "gamma_mean": mean}
             return Decision(state=state, step="round", parts=parts, record=record)
         return Decision(state=state, step="close", parts={"w_con": w_con}, record=record)
 
     def _merge_close(self, cohort: Cohort, state: Algorithm1State, total: Total) -> Decision[Algorithm1State]:
-        objective = total.number("objective") + self.lam * float(state.w_con.sum())
+        objective = total.number("objective") + self.model.lam * float(state.w_con.sum())
         fused = total.number("fused")
-        share = missing_share(total.vector("force"), state.w_con, lam=self.lam, n_sharing=fused or cohort.n_silos)
+        share = missing_share(total.vector("force"), state.w_con, lam=self.model.lam, n_sharing=fused or cohort.n_silos)
         state, record = replace(state, objective=objective), {"objective": objective}
         return Decision(state=state, step="certify", parts={"share": share, "fused": fused}, record=record)
 
     def _merge_certify(self, cohort: Cohort, state: Algorithm1State, total: Total) -> Decision[Algorithm1State]:
         objective, bound = state.objective, dual_bound(total)
-        gap = relative_gap(objective, bound, alpha=self.alpha, n_nodes=cohort.pairs.n_nodes, n_silos=cohort.n_silos)
+        gap = self.model.gap(objective, bound, cohort)
         outcome = Outcome(
             consensus=state.w_con,
             objective=objective,
             gap=gap,
-            converged=bool(gap <= self.tol),
+            converged=bool(gap <= self.settings.tol),
             diverged=state.diverged,
         )
         return Decision(outcome=outcome, record={"objective": objective, "bound": bound, "gap": gap})
 
 
-def build(settings: StudySettings, parameters: ModelParameters) -> Algorithm1:
+def build(settings: StudySettings, model: ModelParameters) -> Algorithm1:
     """The method for a study."""
-    if parameters.rho == 0:
+    if model.rho == 0:
         raise ParameterError(
             "Algorithm 1 divides by rho, which is 0: the coupling is, or the silos are alike. "
             "Use method='exact', or give nu and lam."
         )
-    return Algorithm1(
-        alpha=parameters.alpha,
-        beta=parameters.beta,
-        rho=parameters.rho,
-        lam=parameters.lam,
-        zeta=settings.zeta_used,
-        local_steps=settings.local_steps,
-        rounds=settings.rounds_used,
-        step=None if settings.step == "lipschitz" else step_of(settings, parameters.alpha),
-        momentum=settings.momentum,
-        gamma_epsilon=settings.gamma_epsilon,
-        first_weight=settings.first_weight,
-        equal=settings.weights == "equal",
-        fresh=settings.fresh,
-        cap=settings.gamma_cap,
-        tol=settings.tol,
-    )
+    return Algorithm1(settings, model)
 
 
-def trouble(ended: Ended, settings: StudySettings) -> str | None:
+def trouble(gap: float, history: Sequence[RoundRecord]) -> str | None:
     """What to tell a user whose run ended far from the optimum; its gap has no tolerance to meet."""
-    if ended.gap <= LOOSE:
+    if gap <= LOOSE:
         return None
-    objectives = [record["objective"] for record in ended.history]
+    objectives = [record["objective"] for record in history]
     last = objectives[-6:]
     stalled = max(last) - min(last) <= 1e-4 * abs(objectives[-1])
     how = "stalled" if stalled else "is still moving"
     cure = "" if stalled else "More rounds may help. "
     return (
-        f"Algorithm 1 {how}: after {len(ended.history)} rounds the certified relative gap is {ended.gap:.1e}. When "
+        f"Algorithm 1 {how}: after {len(history)} rounds the certified relative gap is {gap:.1e}. When "
         f"silos fuse, its weights grow without bound and it stops short of the optimum. {cure}method='exact' solves "
         "the same model to the end; fresh=True, gamma_cap=5 and step='lipschitz' make Algorithm 1 safer."
     )

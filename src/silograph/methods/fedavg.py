@@ -1,27 +1,26 @@
 """FedAvg (McMahan et al. 2017): one graph for all, by averaging what K local steps make of it."""
 
-from __future__ import annotations
-
 from functools import partial
 
-from silograph.methods.common.averaging import LocalSteps, OwnGraph, build_averaging, close_at, is_closing, round_parts
+from silograph.methods.common.averaging import Averaging, OwnGraph, close_at, is_closing, round_parts
 from silograph.methods.common.registry import GRADIENT_SETTINGS, MethodSpec, Solver
+from silograph.methods.common.steps import LocalSteps
 from silograph.protocol.messages import Task
 from silograph.protocol.method import Answer
 from silograph.protocol.silo import Silo, SiloState
 
 
-def local(settings: LocalSteps, silo: Silo, state: SiloState[OwnGraph], task: Task) -> Answer[OwnGraph]:
+def local(steps: LocalSteps, silo: Silo, state: SiloState[OwnGraph], task: Task) -> Answer[OwnGraph]:
     """A silo's half."""
     mean = task.vector("mean")
     if is_closing(task):
-        return close_at(silo, mean, mean, settings.problem(silo).value(mean))
-    w, _ = settings.advance(silo, mean, mean)
+        return close_at(silo, mean, mean, steps.model.problem(silo).value(mean))
+    w, _ = steps.advance(silo, mean, mean)
     return Answer(parts=round_parts(w, mean))
 
 
 METHOD = MethodSpec(
     summary="one graph for all, by averaging local steps",
-    build=partial(build_averaging, "fedavg", local),
+    build=partial(Averaging, "fedavg", local),
     gradient=Solver(settings=GRADIENT_SETTINGS, certified=False),
 )

@@ -6,8 +6,6 @@ It is what FedAvg aims at, and the limit of every coupling as it grows. The set-
 sum of costs is all it takes); here the silos receive it and say how it suits them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -17,7 +15,6 @@ import numpy as np
 
 from silograph._util.types import Vector
 from silograph.local.solvers.polish import solve_to_rounding
-from silograph.methods.common.bounds import relative_gap
 from silograph.methods.common.registry import MethodSpec, Solver
 from silograph.methods.common.settings import StudySettings
 from silograph.methods.common.setup import ModelParameters
@@ -49,7 +46,7 @@ class PooledState:
     objective: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Pooled:
     """The pooled graph, everywhere."""
 
@@ -57,17 +54,14 @@ class Pooled:
     steps: ClassVar[Mapping[str, Step]] = STEPS
     states: ClassVar[States] = States(silo=PooledSilo, coordinator=PooledState)
 
-    alpha: float
-    beta: float
-    pooled: Vector
-    zeta: float = 0.0
-    tol: float = 1e-6
+    settings: StudySettings
+    model: ModelParameters
 
     def local(self, silo: Silo, state: SiloState[PooledSilo], task: Task) -> Answer[PooledSilo]:
-        problem = silo.problem(alpha=self.alpha, beta=self.beta, zeta=self.zeta)
+        problem = self.model.problem(silo)
         if task.header.step == "certify":
             # Forces that sum to zero: no silo's gain is another's loss, so the parts of the bound may be added
-            cost = problem.cost + state.begun.force + task.vector("share")
+            cost = problem.cost + state.kept.force + task.vector("share")
             solution = solve_to_rounding(replace(problem, cost=cost), None)
             return Answer(parts={"bound": solution.primal - solution.gap}, state=state.own)
         u = task.vector("u")
@@ -76,7 +70,7 @@ class Pooled:
         return Answer(parts=parts, state=PooledSilo(force=force), graph=u, reported=report_on(silo, u, u))
 
     def begin(self, cohort: Cohort) -> Decision[PooledState]:
-        return Decision(step="close", parts={"u": self.pooled})
+        return Decision(step="close", parts={"u": self.model.pooled})
 
     def merge(self, cohort: Cohort, state: PooledState, total: Total) -> Decision[PooledState]:
         if total.header.step == "close":
@@ -85,20 +79,10 @@ class Pooled:
             record = {"objective": state.objective}
             return Decision(state=state, step="certify", parts={"share": share}, record=record)
         objective, bound = state.objective, total.number("bound")
-        gap = relative_gap(objective, bound, alpha=self.alpha, n_nodes=cohort.pairs.n_nodes, n_silos=cohort.n_silos)
-        outcome = Outcome(consensus=self.pooled, objective=objective, gap=gap, converged=bool(gap <= self.tol))
+        gap = self.model.gap(objective, bound, cohort)
+        converged = bool(gap <= self.settings.tol)
+        outcome = Outcome(consensus=self.model.pooled, objective=objective, gap=gap, converged=converged)
         return Decision(outcome=outcome, record={"objective": objective, "bound": bound, "gap": gap})
 
 
-def build(settings: StudySettings, parameters: ModelParameters) -> Pooled:
-    """The method for a study."""
-    return Pooled(
-        alpha=parameters.alpha,
-        beta=parameters.beta,
-        pooled=parameters.pooled,
-        zeta=settings.zeta_used,
-        tol=settings.tol,
-    )
-
-
-METHOD = MethodSpec(summary="one graph for all, exactly", build=build, newton=Solver())
+METHOD = MethodSpec(summary="one graph for all, exactly", build=Pooled, newton=Solver())

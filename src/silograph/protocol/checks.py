@@ -3,8 +3,6 @@
 Each side checks once: the silo what it is asked and what it answers, the coordinator what arrives.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from math import isnan
 

@@ -6,8 +6,6 @@ The header names what follows; the numbers keep their last bit (packing.py). The
 message travels in a signed envelope, and within one process nothing damages it.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import struct

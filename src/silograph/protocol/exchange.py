@@ -1,7 +1,5 @@
 """One silo's answer to one task, checked on the way in and on the way out."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

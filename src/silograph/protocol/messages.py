@@ -5,8 +5,6 @@ silo's vector, and adding under a mask is another transport, not another method.
 its messages hold (checks.py); codec.py turns messages into bytes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -72,7 +70,9 @@ class Update:
 
     header: Header
     silo: str
-    reported: Mapping[str, float] = field(default_factory=dict)  # what the run's settings allow to be told singly
+    reported: Mapping[str, float] = field(
+        default_factory=dict
+    )  # of this silo alone, if settings allow it
     _parts: Parts
 
 

@@ -7,8 +7,6 @@ Both are functions of their arguments alone. A method object holds the run's set
 object can be made on every site from the same study. What a half keeps is a frozen dataclass of its own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import NoneType

@@ -6,8 +6,6 @@
 Which one is told by the count: none for dense.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from silograph._util.types import Vector

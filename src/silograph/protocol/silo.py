@@ -3,8 +3,6 @@
 Only the silo's half of a method sees this. The signals themselves stay outside: costs z/N are all that learning needs.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -49,7 +47,7 @@ class SiloState(Generic[S]):
     graph: Vector | None = None  # the silo's graph, once the method has one
 
     @property
-    def begun(self) -> S:
+    def kept(self) -> S:
         """What the method keeps here, from its second round on."""
         if self.own is None:
             raise ProtocolError("expected the first step of a method first, got a later one.")

@@ -1,7 +1,5 @@
 """The sum of all silos' updates: the only way from an `Update` to its numbers at the coordinator."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

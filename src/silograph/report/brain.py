@@ -1,7 +1,5 @@
 """Brains: outlines of a head for the page's three projections, and nilearn's view in space as a file of its own."""
 
-from __future__ import annotations
-
 import json
 from importlib.resources import files
 from importlib.util import find_spec

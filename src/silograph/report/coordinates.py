@@ -1,7 +1,5 @@
 """Where nodes lie: a CSV file with the columns name, x, y and perhaps z (then it is a brain, in MNI millimetres)."""
 
-from __future__ import annotations
-
 import csv
 import math
 from collections.abc import Sequence
@@ -35,7 +33,7 @@ def read_coordinates(path: Path, names: Sequence[str]) -> Matrix:
     return np.array([places[name] for name in names])
 
 
-def _rows(reader: csv.DictReader[str], columns: Sequence[str], file: str) -> dict[str, list[float]]:
+def _rows(reader: "csv.DictReader[str]", columns: Sequence[str], file: str) -> dict[str, list[float]]:
     places: dict[str, list[float]] = {}
     for row in reader:
         name = row["name"]

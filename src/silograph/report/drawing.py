@@ -3,8 +3,6 @@
 Figures are built without pyplot, so that no window system is needed and none stays open.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path

@@ -8,8 +8,6 @@ The order of the matrix is that of a hierarchical clustering by the same distanc
 highest modularity.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -5,8 +5,6 @@ own part        the part of a silo's weight that lies on pairs which are no edge
 share           γ as a part of one; silos that fused with the consensus, whose γ is infinite, share it equally
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -4,8 +4,6 @@ Data travel as JSON that cannot end its own element, and scripts run only if the
 node or a silo is called, it stays text.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import html

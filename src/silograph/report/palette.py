@@ -1,7 +1,5 @@
 """The colours of the page and of every figure: red is an edge of the consensus, blue and dashed one silo's own."""
 
-from __future__ import annotations
-
 RED = "#b2182b"
 BLUE = "#2166ac"
 OWN_DASH = (0, (2, 1))  # in units of a line's width, as Matplotlib takes it

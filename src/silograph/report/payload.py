@@ -4,8 +4,6 @@ Everything that is text on the page comes from here, and the page shows it as te
 that the table that a reader downloads is the run's own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path, PurePath

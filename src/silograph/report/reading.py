@@ -1,7 +1,5 @@
 """What the numbers say, in sentences: what silos share, where each differs, who contributed, whether to trust it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

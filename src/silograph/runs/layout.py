@@ -9,8 +9,6 @@
 A coordinator keeps all of this in results/ of its own folder of the run.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """From files to a run: read the tables, learn, and write the folder; or go on with a run that was stopped."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -32,17 +30,13 @@ PathLike = str | os.PathLike[str]
 OnProgress = Callable[[str, float | None], None]  # what is going on, and which part of it is done, where that is known
 
 
-def _ignore(what: str, part: float | None) -> None:
-    """Show no progress."""
-
-
 def learn_files(
     paths: PathLike | Sequence[PathLike] = (),
     *,
     out: PathLike | None = None,
     resume: PathLike | None = None,
     force: bool = False,
-    on_progress: OnProgress = _ignore,
+    on_progress: OnProgress = lambda what, part: None,
     **settings: Any,
 ) -> RunData:
     """Learn from tables on disk, as `silograph learn` does, and return the run.
@@ -74,7 +68,7 @@ def learn_files(
     return _learn(request, Path(out), on_progress)
 
 
-def resume_run(folder: Path, on_progress: OnProgress = _ignore) -> RunData:
+def resume_run(folder: Path, on_progress: OnProgress) -> RunData:
     """Go on with the run in a folder; one that is finished is only read."""
     if RunLayout(folder).is_finished:
         tidy(folder)

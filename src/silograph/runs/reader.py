@@ -1,7 +1,5 @@
 """A run's folder, read back: of one table, of several silos, or of a federation whose sites may keep their graphs."""
 
-from __future__ import annotations
-
 import csv
 import os
 from collections.abc import Mapping

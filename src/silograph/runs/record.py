@@ -1,7 +1,5 @@
 """The record of a run, run.json: one schema for one table, for several silos and for a federation."""
 
-from __future__ import annotations
-
 import json
 import platform
 from collections.abc import Mapping
@@ -112,7 +110,7 @@ class RunRecord:
         return json.dumps(asdict(self), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
     @classmethod
-    def from_json(cls, text: str, *, source: Path) -> RunRecord:
+    def from_json(cls, text: str, *, source: Path) -> "RunRecord":
         """The record of a file; raises, naming the file and the key, unless it is one."""
         try:
             data = json.loads(text)

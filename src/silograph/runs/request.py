@@ -1,7 +1,5 @@
 """What a run is asked for: tables, and how to read and to learn from them; kept while the run is unfinished."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path

@@ -1,7 +1,5 @@
 """From what was learned to a run: named graphs, and the record of how they came about."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path

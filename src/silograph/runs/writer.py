@@ -4,8 +4,6 @@ Results are made to the side and moved in one after the other, the record last; 
 at any of these moments still has its checkpoint, and finishes the moves when it is resumed.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 import shutil

@@ -18,17 +18,7 @@ from silograph.federation.coordinator.run import CoordinatorRun, open_run
 from silograph.federation.envelope import open_message
 from silograph.federation.site.audit import verify
 from testing.conformance import ALGORITHM1, DITTO, EXACT, GIVEN, assert_same_result, digests, learned_here
-from testing.consortium import (
-    NODES,
-    SERVER,
-    SITES,
-    Consortium,
-    Loopback,
-    as_data,
-    close,
-    conduct_elsewhere,
-    processes,
-)
+from testing.consortium import NODES, SERVER, SITES, Consortium, Loopback, as_data, close, conduct_elsewhere, processes
 
 # Few rounds of set-up: ν and λ are given
 METHODS = {

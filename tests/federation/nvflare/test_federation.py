@@ -26,10 +26,7 @@ from testing.consortium import SITES, write_table
 from testing.real_federation import RealFederation, study_text
 from testing.waiting import PATIENCE, eventually, eventually_says
 
-pytestmark = [
-    pytest.mark.federation,
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
-]
+pytestmark = [pytest.mark.federation, pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")]
 
 EXACT = 'method = "exact"\nrounds = 6\nalpha = 0.5\nbeta = 0.25'
 MANY = 'method = "algorithm1"\nrounds = 400\nalpha = 0.5\nbeta = 0.25'  # rounds enough to be stopped in the midst

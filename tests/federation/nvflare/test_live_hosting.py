@@ -41,10 +41,7 @@ from silograph.federation.nvflare.kits import install_kit, make_request
 from testing.real_federation import free_port
 from testing.waiting import eventually
 
-pytestmark = [
-    pytest.mark.federation,
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
-]
+pytestmark = [pytest.mark.federation, pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")]
 
 MOLE = """
 import base64, json, os, pathlib, sys, threading, time

@@ -48,13 +48,13 @@ def trust_of(fed: RealFederation) -> Trust:
 
 
 def test_no_site_can_make_another_answer(fed):
-    """With its own key it signs a question; or it hands on a question that the coordinator asked it."""
+    """With its own key it signs a request; or it hands on one that the coordinator sent it."""
     startup = fed.fed / "server" / "startup"
     server, trust = read_signer(startup / "server.crt", startup / "server.key"), trust_of(fed)
-    question = {"kind": "status"}
-    own = SignedMessage(question, b"", identity(fed, "kyoto")).to("lima")[0]
-    handed_on = SignedMessage(question, b"", server).to("kyoto")[0]
-    right = SignedMessage(question, b"", server).to("lima")[0]
+    request = {"kind": "status"}
+    own = SignedMessage(request, b"", identity(fed, "kyoto")).to("lima")[0]
+    handed_on = SignedMessage(request, b"", server).to("kyoto")[0]
+    right = SignedMessage(request, b"", server).to("lima")[0]
     service = open_service(fed.home("lima"))
     try:
         for data in (own, handed_on):
@@ -65,4 +65,4 @@ def test_no_site_can_make_another_answer(fed):
         service.close()
     logged = [entry for entry in entries(fed.home("lima") / "audit.jsonl") if entry.get("code") == "not-coordinator"]
     assert "'kyoto'" in logged[-2]["detail"]
-    assert "for 'kyoto' was brought here" in logged[-1]["detail"]
+    assert "a request to 'kyoto' was brought here" in logged[-1]["detail"]

@@ -16,14 +16,7 @@ from hypothesis import strategies as st
 
 from silograph._util.locks import Lock
 from silograph.federation.coordinator import request as site_request
-from silograph.federation.envelope import (
-    ENVELOPE_FORMAT,
-    HEAD,
-    MAGIC,
-    SignedMessage,
-    VerifiedMessage,
-    open_message,
-)
+from silograph.federation.envelope import ENVELOPE_FORMAT, HEAD, MAGIC, SignedMessage, VerifiedMessage, open_message
 from silograph.federation.refusals import REASONS
 from silograph.federation.site import run as site_run
 from silograph.federation.site import state as memory

@@ -1,7 +1,5 @@
 """The commands `silograph federation …`, for the consortium's engineer."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The command `silograph federation demo`: every command of a federation, on this machine, with real sites."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import shutil

@@ -1,7 +1,5 @@
 """The command `silograph federation new`: make a folder with everything to start, and say what to send to whom."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The command `silograph federation run`: a study with real sites, from the study file to the run's folder."""
 
-from __future__ import annotations
-
 import shutil
 import time
 from collections.abc import Callable

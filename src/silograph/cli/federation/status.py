@@ -1,7 +1,5 @@
 """The command `silograph federation status`."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 from typing import Any

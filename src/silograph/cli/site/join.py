@@ -1,7 +1,5 @@
 """The command `silograph site join`: check the data first, then install, then say what leaves."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """NumPy's own files: .npy, mapped into memory and so of any size, and .npz."""
 
-from __future__ import annotations
-
 import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path

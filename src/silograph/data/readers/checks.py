@@ -1,7 +1,5 @@
 """What every table of signals must satisfy, whatever it was read from."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 

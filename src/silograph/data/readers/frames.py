@@ -1,7 +1,5 @@
 """Tables in memory: pandas and polars frames, known by their manners rather than by an import."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

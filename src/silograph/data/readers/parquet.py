@@ -1,7 +1,5 @@
 """Parquet files, batch by batch, through pyarrow (the extra `parquet`)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What a reader of a file format hands over."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """One table of signals on disk: opened by its suffix, read in chunks, checked as it is read."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path

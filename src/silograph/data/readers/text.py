@@ -3,8 +3,6 @@
 Rows are called by their line in the file, as an editor counts them.
 """
 
-from __future__ import annotations
-
 import csv
 import threading
 import warnings

@@ -1,7 +1,5 @@
 """Conduct a run from where it is to its end: the coordinator's process calls this, on any transport."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable

@@ -5,8 +5,6 @@ at all (write-ahead log). A power cut may cost the last rows, never the file: re
 this. Readers sit on the writer's machine, as the log needs memory that both share.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import sqlite3
@@ -107,7 +105,7 @@ class History:
         self._writer: sqlite3.Connection | None = _open_writer(path)
 
     @classmethod
-    def open_read(cls, path: Path) -> History:
+    def open_read(cls, path: Path) -> "History":
         """A history to look at. While there is no file yet, it is empty."""
         history = cls.__new__(cls)
         history._path, history._lock, history._writer = path, threading.Lock(), None
@@ -185,7 +183,7 @@ class History:
             self._writer.close()
             self._writer = None
 
-    def __enter__(self) -> History:
+    def __enter__(self) -> "History":
         return self
 
     def __exit__(self, *error: object) -> None:

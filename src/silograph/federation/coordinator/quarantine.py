@@ -1,7 +1,5 @@
 """Updates that were not believed: kept aside with the reason, never added."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from silograph._util.files import make_folder, write_bytes

@@ -4,8 +4,6 @@ A reply counts only if the site that was asked has signed it, if it replies to j
 what the step calls for. Anything else is kept aside with the reason, and the request is sent again, a few times.
 """
 
-from __future__ import annotations
-
 import json
 import threading
 import time

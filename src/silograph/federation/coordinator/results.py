@@ -1,7 +1,5 @@
 """What a federation's run ends with: the same folder that `silograph learn` writes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any

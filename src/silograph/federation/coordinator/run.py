@@ -13,8 +13,6 @@
 Each of them is written whole or not at all.
 """
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -92,7 +90,7 @@ class CoordinatorRun:
         """The study, as it was sent."""
         return parse_study((self.folder / STUDY).read_bytes(), source=str(self.folder / STUDY))
 
-    def leave_out(self, reasons: Mapping[str, str]) -> CoordinatorRun:
+    def leave_out(self, reasons: Mapping[str, str]) -> "CoordinatorRun":
         """Begin the run anew without these sites, each left out for a reason."""
         changed = replace(
             self,

@@ -5,8 +5,6 @@ answer belongs to which request, and what to do about a site that does not answe
 the same for all.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence

@@ -6,8 +6,6 @@ holds the lock nor said anything, was killed. If another supervisor's job is at 
 does not begin a second.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, Protocol, TypeVar

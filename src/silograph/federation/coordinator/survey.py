@@ -1,7 +1,5 @@
 """Ask every site how it is: its version, and whether its data are ready."""
 
-from __future__ import annotations
-
 import secrets
 import time
 from collections.abc import Sequence

@@ -10,8 +10,6 @@ machine: a copy of the folder without `ca/` and `lead/` is enough to host the se
 `lead/` beside the server's folder, so in practice it is `ca/` that is kept elsewhere.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The coordinator's half of a job on NVFlare: it conducts one run, or asks the sites how they are."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

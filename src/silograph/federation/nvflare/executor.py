@@ -4,8 +4,6 @@ All that protects the site is in its own folder, beside the kit. A job cannot se
 from the coordinator.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -15,8 +15,6 @@ site's policy.
 Every process ends when the one that started it dies, so that nothing is left to fight with the next start.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import functools

@@ -5,8 +5,6 @@ ends all of them. If the host is killed, the parent ends by itself (`hardened.en
 miss their parent, and what still lives after that, the next start ends first.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import logging.handlers
@@ -119,7 +117,7 @@ def _host(hosted: Hosted, say: Say) -> None:
         say(f"{hosted.name} has ended.")
 
 
-def _run_once(hosted: Hosted, end: threading.Event, logger: logging.Logger, claim: _Claim) -> tuple[int, float]:
+def _run_once(hosted: Hosted, end: threading.Event, logger: logging.Logger, claim: "_Claim") -> tuple[int, float]:
     """Run the process until it ends or is to end; return its code and how long it lived."""
     began = time.monotonic()
     process = subprocess.Popen(

@@ -1,7 +1,5 @@
 """Jobs for NVFlare: three small files of configuration, no code."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

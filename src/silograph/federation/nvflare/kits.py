@@ -3,8 +3,6 @@
 `authority` says what is verified and what is not, `policy` what a kit allows.
 """
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 

@@ -4,8 +4,6 @@ NVFlare ships every kit with a generous policy. Ours is written into `local/` in
 scripts are removed: they would start a client that is not hardened.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

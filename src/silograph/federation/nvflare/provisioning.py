@@ -4,8 +4,6 @@ A process of their own, because they print, call `sys.exit`, and write audit fil
 all commands of a step, because loading NVFlare takes a second and a command a tenth of it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

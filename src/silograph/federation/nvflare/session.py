@@ -1,7 +1,5 @@
 """The coordinator's lead at the server: submit a job, see how it is, abort it, see which sites are connected."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import logging
@@ -46,7 +44,7 @@ class ServerSession:
         self._server = ""  # when the server started
         self._servers: dict[str, str] = {}  # job → when the server that it was submitted to had started
 
-    def __enter__(self) -> ServerSession:
+    def __enter__(self) -> "ServerSession":
         return self
 
     def __exit__(self, *error: object) -> None:

@@ -1,7 +1,5 @@
 """The text of a systemd unit that keeps a server or a site hosted, also over a restart of the machine."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

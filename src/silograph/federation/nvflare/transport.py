@@ -1,7 +1,5 @@
 """How requests travel on NVFlare: as auxiliary messages between the processes of a job, one per site and try."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from nvflare.apis.fl_constant import ReturnCode

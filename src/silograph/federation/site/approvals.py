@@ -4,8 +4,6 @@ A study that was asked for and not approved waits in the site's folder for peopl
 was answered are counted over all its runs. `SiteFolder` says where all of this lies.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -11,8 +11,6 @@ that too, keep a copy of `audit.head` elsewhere now and then.
 A process that is killed, or a full disk, may leave an incomplete line. It stays; the next entry goes on a new line.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -1,7 +1,5 @@
 """A site's data: its table, brought into the study's order of nodes and turned into costs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

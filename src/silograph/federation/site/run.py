@@ -1,7 +1,5 @@
 """One run at a site: its study, its silo, its state, and the answer to each of its rounds."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import time
@@ -16,7 +14,7 @@ from silograph.federation.folders import SiteFolder
 from silograph.federation.refusals import Refused
 from silograph.federation.site.data import Fingerprint, fingerprint, load_silo, stamp_of
 from silograph.federation.site.settings import SiteSettings
-from silograph.federation.site.state import Answered, RunMemory, forget_old
+from silograph.federation.site.state import LastAnswer, RunStore, forget_old
 from silograph.federation.study_file import StudyFile
 from silograph.graph.graph import graph_on
 from silograph.methods.common.setup import build_setup, build_silo_method
@@ -40,8 +38,8 @@ class SiteRun:
     silo: Silo
     data: Path
     known: Fingerprint
-    kept: RunMemory
-    last: Answered | None = None
+    kept: RunStore
+    last: LastAnswer | None = None
     state: SiloState[Any] = field(default_factory=SiloState)
     seconds: float = 0.0  # of computing the last answer, for the site's log
 
@@ -73,7 +71,7 @@ class SiteRun:
             raise Refused("conflict", f"{stage}, round {header.round}: learning began with other parameters")
         if last is None or stage != last.stage or header.round > last.update.header.round:
             return None
-        if digest != last.question:
+        if digest != last.request_digest:
             raise Refused("conflict", f"{stage}, round {header.round}: was answered before, to another request")
         return last.update
 
@@ -86,7 +84,7 @@ class SiteRun:
         except ProtocolError as error:
             raise Refused("out-of-turn", str(error)) from error
         self.seconds = time.perf_counter() - began
-        self.last = Answered(stage=stage, scalars=scalars, question=digest, update=update)
+        self.last = LastAnswer(stage=stage, scalars=scalars, request_digest=digest, update=update)
         self.kept.save(self.state, self.last)
         return update
 
@@ -122,7 +120,7 @@ def open_site_run(
         "file": str(settings.data),
         "data": known.sha256,
     }
-    kept = RunMemory(folder.state, run, about=about)
+    kept = RunStore(folder.state, run, about=about)
     site_run = SiteRun(
         run=run,
         study=study,

@@ -5,8 +5,6 @@ writes request and answer into the audit log. When it does not answer, it sends 
 stays at the site.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """A site's settings: its data and the limits that no coordinator can move, in `site.toml`, by its own people."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, fields
 from pathlib import Path

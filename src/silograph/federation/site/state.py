@@ -4,8 +4,6 @@ One answer is enough: the coordinator writes down a round before it asks the nex
 the round that the site answered last, or for the one after it.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Mapping
@@ -27,16 +25,16 @@ MOST_RUNS_KEPT = 20  # later ones push out earlier ones
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Answered:
+class LastAnswer:
     """The last answer, and the digest of the request."""
 
     stage: str
     scalars: Mapping[str, float]  # what set-up found, which holds for the whole of learning
-    question: str
+    request_digest: str
     update: Update
 
 
-class RunMemory:
+class RunStore:
     """One run's folder at a site, held by one process at a time."""
 
     def __init__(self, folder: Path, run: str, *, about: Mapping[str, Any]) -> None:
@@ -65,23 +63,23 @@ class RunMemory:
         if before != about:
             raise Refused("conflict", f"{path}: the run began with another study, other silos or other nodes")
 
-    def load(self) -> tuple[dict[str, Any], Answered] | None:
+    def load(self) -> tuple[dict[str, Any], LastAnswer] | None:
         """The silo's state as plain data, and the last answer; nothing before the first."""
         kept = self._checkpoint.load()
         if kept is None:
             return None
         last = kept["last"]
         update = update_of(Header(**last["header"]), last["silo"], last["parts"], reported=last["reported"])
-        about = {name: last[name] for name in ("stage", "scalars", "question")}
-        return kept["state"], Answered(**about, update=update)
+        about = {name: last[name] for name in ("stage", "scalars", "request_digest")}
+        return kept["state"], LastAnswer(**about, update=update)
 
-    def save(self, state: SiloState[Any], last: Answered) -> None:
+    def save(self, state: SiloState[Any], last: LastAnswer) -> None:
         """Write down both, whole or not at all."""
         update = last.update
         kept = {
             "stage": last.stage,
             "scalars": dict(last.scalars),
-            "question": last.question,
+            "request_digest": last.request_digest,
             "header": asdict(update.header),
             "silo": update.silo,
             "reported": dict(update.reported),

@@ -6,8 +6,6 @@ all pairs, which are nearly all of them, pay nothing for those whose term differ
 
 # The arguments of an overload are numba's types, and what it returns is typed by what it is compiled from
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-from __future__ import annotations
-
 import numpy as np
 from numba import types
 from numba.extending import overload

@@ -4,8 +4,6 @@ A pair left out is rightly left out when y_i + y_j ≤ c_ij. The loop ends by th
 whose weights w(y) are taken over all pairs, so the candidates decide how fast the answer comes and never which.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -6,8 +6,6 @@ Each takes the pairs as `all_pairs, rows, cols` (`Pairs.index`), the arrays bein
 over all pairs take one slice per row of the upper triangle: with plain indices the compiler finds no vectors.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from silograph._util.kernel import kernel

@@ -4,8 +4,6 @@
 - α·q tiny beside the costs squared: an interior-point method takes over, and Newton's method polishes its answer.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 

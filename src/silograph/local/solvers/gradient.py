@@ -8,8 +8,6 @@ With a step η given, these are iterated as printed. Without one, η is found by
 where it would leave the domain, so that the method descends on data of any scale; it remains a first-order method.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

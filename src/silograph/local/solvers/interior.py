@@ -9,8 +9,6 @@ are linearised and reduced to one d × d system, S θ Sᵀ + diag(x/y) with θ =
 predictor-corrector method.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,7 +33,7 @@ class _Iterate:
     y: Vector
     degrees: Vector
 
-    def moved(self, step: float, direction: _Iterate) -> _Iterate:
+    def moved(self, step: float, direction: "_Iterate") -> "_Iterate":
         return _Iterate(
             self.w + step * direction.w,
             self.slack + step * direction.slack,
@@ -43,7 +41,7 @@ class _Iterate:
             self.degrees + step * direction.degrees,
         )
 
-    def longest_step(self, direction: _Iterate) -> float:
+    def longest_step(self, direction: "_Iterate") -> float:
         """The longest step, up to 1, that keeps everything positive."""
         ratios = [
             float(np.max(-change / value))

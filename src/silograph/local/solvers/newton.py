@@ -9,8 +9,6 @@ quadratically at the end. The direction comes from conjugate gradients on the fe
 compiled: at fifty nodes a step takes ten microseconds, less than one call of NumPy after another would.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from silograph._util.kernel import kernel

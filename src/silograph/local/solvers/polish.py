@@ -6,8 +6,6 @@ starts each: weights differ by 1e-5 (of the largest; nine of ten problems) at th
 after two, and no less after three.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from silograph._util.types import Vector

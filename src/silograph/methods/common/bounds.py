@@ -9,8 +9,6 @@ any, as their forces have room to grow and their graphs are u, where a change of
 otherwise all. A silo whose ‖v_i + δ‖ exceeds ρ lessens its positive entries until it does not, which keeps Σ v_i ≤ λ.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -75,14 +73,6 @@ def dual_bound(total: Total) -> float:
     return -np.inf if total.number("boundless") else total.number("bound")
 
 
-def relative_gap(primal: float, dual: float, *, alpha: float, n_nodes: int, n_silos: int) -> float:
-    """The gap measured against |primal|, but never against less than a millionth of αdI (see LocalProblem.scale).
-
-    What rounding makes negative counts as nothing.
-    """
-    return max(primal - dual, 0.0) / joint_scale(primal, alpha=alpha, n_nodes=n_nodes, n_silos=n_silos)
-
-
 def joint_scale(primal: float, *, alpha: float, n_nodes: int, n_silos: int) -> float:
-    """What a gap of all silos together is measured against."""
+    """What a gap of all silos together is measured against: |primal|, but never less than a millionth of αdI."""
     return max(abs(primal), 1e-6 * alpha * n_nodes * n_silos)

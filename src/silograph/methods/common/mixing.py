@@ -4,8 +4,6 @@ The next point is Σ_k a_k (x_k + f_k), where f_k is the residual at x_k and the
 small. The Gram matrix of residuals is a sum over silos; the points stay there.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from silograph._util.types import Matrix, Vector
@@ -25,3 +23,12 @@ def coefficients(gram: Matrix) -> Vector:
         a, total = np.eye(n)[-1], 1.0
     mixed: Vector = a / total
     return mixed
+
+
+def extend_gram(gram: Matrix | None, products: Vector) -> Matrix:
+    """The Gram matrix with one row and column more."""
+    out = np.empty((products.size, products.size))
+    if gram is not None:
+        out[:-1, :-1] = gram
+    out[-1, :] = out[:, -1] = products
+    return out

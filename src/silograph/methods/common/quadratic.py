@@ -10,8 +10,6 @@ forces v_i = s(w_i − u), each moved by the same δ so that Σ v_i ≤ λ, are 
     optimum ≥ Σ [g_i(w_i) + v_iᵀw_i] + δᵀΣ w_i − I‖δ‖²/(2q) − Σ‖v_i + δ‖²/(2s).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -22,8 +20,10 @@ import numpy as np
 from silograph._util.types import Vector
 from silograph._util.vectors import distance, dot
 from silograph.local.prox import add_pull, solve_exactly
-from silograph.methods.common.bounds import missing_share, relative_gap
+from silograph.methods.common.bounds import missing_share
 from silograph.methods.common.mixing import coefficients
+from silograph.methods.common.settings import StudySettings
+from silograph.methods.common.setup import ModelParameters
 from silograph.protocol.messages import NUMBER, NUMBER_NONNEGATIVE, PAIRS_NONNEGATIVE, Parts, Step, Task, Total
 from silograph.protocol.method import Answer, Cohort, Decision, Outcome, States, report_on
 from silograph.protocol.silo import Silo, SiloState
@@ -63,27 +63,23 @@ class QuadraticState:
     residuals: tuple[Vector, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class QuadraticCoupling:
-    """The optimum; `pooled` is the start."""
+    """The optimum."""
 
     steps: ClassVar[Mapping[str, Step]] = STEPS
     states: ClassVar[States] = States(silo=QuadraticSilo, coordinator=QuadraticState)
 
     name: str
-    alpha: float
-    beta: float
+    settings: StudySettings
+    model: ModelParameters
     pull: float  # s > 0
-    pooled: Vector
-    lam: float = 0.0
+    start: Vector
     weight: float | None = None  # γ to report, where the model fixes it
-    zeta: float = 0.0
-    tol: float = 1e-6
-    max_rounds: int = 200
 
     def local(self, silo: Silo, state: SiloState[QuadraticSilo], task: Task) -> Answer[QuadraticSilo]:
         u = task.vector("u")
-        problem = silo.problem(alpha=self.alpha, beta=self.beta, zeta=self.zeta)
+        problem = self.model.problem(silo)
         start = state.start if state.own is None else state.own.y
         solution = solve_exactly(add_pull(problem, u, self.pull), start)
         w = solution.w
@@ -98,16 +94,16 @@ class QuadraticCoupling:
         return Answer(parts=parts, state=QuadraticSilo(y=solution.y), graph=w, reported=reported)
 
     def begin(self, cohort: Cohort) -> Decision[QuadraticState]:
-        return Decision(state=QuadraticState(u=self.pooled), step="learn", parts={"u": self.pooled})
+        return Decision(state=QuadraticState(u=self.start), step="learn", parts={"u": self.start})
 
     def merge(self, cohort: Cohort, state: QuadraticState, total: Total) -> Decision[QuadraticState]:
         n = total.n_silos
-        following = np.maximum(total.vector("w") / n - self.lam / (n * self.pull), 0.0)
+        following = np.maximum(total.vector("w") / n - self.model.lam / (n * self.pull), 0.0)
         objective, bound = self._objective(state.u, following, total), self._bound(state.u, following, total)
         bound = max(bound, state.bound)
-        gap = relative_gap(objective, bound, alpha=self.alpha, n_nodes=cohort.pairs.n_nodes, n_silos=n)
-        converged, record = bool(gap <= self.tol), {"objective": objective, "bound": bound, "gap": gap}
-        if converged or total.header.round >= self.max_rounds:
+        gap = self.model.gap(objective, bound, cohort)
+        converged, record = bool(gap <= self.settings.tol), {"objective": objective, "bound": bound, "gap": gap}
+        if converged or total.header.round >= self.settings.rounds_used:
             outcome = Outcome(consensus=following, objective=objective, gap=gap, converged=converged)
             return Decision(outcome=outcome, record=record)
         points = (*state.points, following)[-HISTORY:]
@@ -122,15 +118,15 @@ class QuadraticCoupling:
         moved = following - u
         spread = total.vector("w") - total.n_silos * u
         square = total.number("square") - 2 * dot(moved, spread) + total.n_silos * dot(moved, moved)
-        return total.number("value") + 0.5 * self.pull * square + self.lam * float(following.sum())
+        return total.number("value") + 0.5 * self.pull * square + self.model.lam * float(following.sum())
 
     def _bound(self, u: Vector, following: Vector, total: Total) -> float:
         n, s = total.n_silos, self.pull
         force = s * (total.vector("w") - n * u)
-        share = missing_share(force, following, lam=self.lam, n_sharing=n)
+        share = missing_share(force, following, lam=self.model.lam, n_sharing=n)
         shift = n * dot(share, share)
         # What a local solve is short of its optimum, a force taken from it may be short of by the pull over q more
-        short = (1 + s / (4 * self.beta)) * total.number("gap")
+        short = (1 + s / (4 * self.model.beta)) * total.number("gap")
         moved = s**2 * total.number("square") + 2 * dot(share, force) + shift
         held = total.number("value") - short + s * total.number("work")
-        return held + dot(share, total.vector("w")) - shift / (8 * self.beta) - moved / (2 * s)
+        return held + dot(share, total.vector("w")) - shift / (8 * self.model.beta) - moved / (2 * s)

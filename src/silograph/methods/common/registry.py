@@ -14,7 +14,7 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import silograph.methods
 from silograph.errors import ParameterError
@@ -30,18 +30,6 @@ COUPLING_SETTINGS = frozenset({"coupling", "sparsity", "nu", "lam", "weights"})
 Option = float | int | str | bool
 
 
-class Ended(Protocol):
-    """What is known of a run that ended."""
-
-    @property
-    def gap(self) -> float:
-        """The relative gap."""
-
-    @property
-    def history(self) -> Sequence[RoundRecord]:
-        """One record per round."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Solver:
     """One way to run a method: exactly (Newton's), or by the paper's gradient steps."""
@@ -49,7 +37,7 @@ class Solver:
     settings: frozenset[str] = frozenset()  # that it has beyond those of every method
     certified: bool = True  # whether it ends with a duality gap
     lipschitz: bool = False  # whether it knows the step "lipschitz"
-    trouble: Callable[[Ended, StudySettings], str | None] | None = None  # its own word on a run that ended badly
+    trouble: Callable[[float, Sequence[RoundRecord]], str | None] | None = None  # what to tell of a bad end, by its gap
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,5 @@
 """The settings of a study: what a user may say, and which of it makes sense together."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal

@@ -10,8 +10,6 @@ Silos that are alike need no force: then ρ_ref = 0, and all learn the pooled gr
 of numbers of edges, of costs (whose mean makes the pooled problem), of ‖v_i‖², of v_i.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -36,18 +34,10 @@ from silograph.local.degree import (
 from silograph.local.problem import LocalProblem
 from silograph.local.prox import prox_step, resting_force
 from silograph.local.solvers.polish import solve_to_rounding
+from silograph.methods.common.bounds import joint_scale
 from silograph.methods.common.registry import spec_of
 from silograph.methods.common.settings import StudySettings
-from silograph.protocol.messages import (
-    NUMBER,
-    NUMBER_NONNEGATIVE,
-    PAIRS,
-    PAIRS_NONNEGATIVE,
-    Parts,
-    Step,
-    Task,
-    Total,
-)
+from silograph.protocol.messages import NUMBER, NUMBER_NONNEGATIVE, PAIRS, PAIRS_NONNEGATIVE, Parts, Step, Task, Total
 from silograph.protocol.method import Answer, Cohort, Decision, Method, States
 from silograph.protocol.silo import Silo, SiloState
 
@@ -74,6 +64,7 @@ class ModelParameters:
     n_silos: int
     alpha: float
     beta: float
+    zeta: float
     pooled: Vector  # the optimum of all data together; zero in a silo, whose half does not need it
     rho: float = 0.0
     lam: float = 0.0
@@ -81,6 +72,18 @@ class ModelParameters:
     degree: float | None = None  # what the silos' own graphs have; None where α and β were given
     degree_reached: bool = True
     start: Vector | None = None  # the consensus of a similar study
+
+    def problem(self, silo: Silo) -> LocalProblem:
+        """The silo's own problem."""
+        return silo.problem(alpha=self.alpha, beta=self.beta, zeta=self.zeta)
+
+    def scale(self, objective: float, cohort: Cohort) -> float:
+        """What a gap of all silos together is measured against."""
+        return joint_scale(objective, alpha=self.alpha, n_nodes=cohort.pairs.n_nodes, n_silos=self.n_silos)
+
+    def gap(self, primal: float, dual: float, cohort: Cohort) -> float:
+        """The relative gap; what rounding makes negative counts as nothing."""
+        return max(primal - dual, 0.0) / self.scale(primal, cohort)
 
     @property
     def scalars(self) -> dict[str, float]:
@@ -228,6 +231,7 @@ class Setup:
             n_silos=cohort.n_silos,
             alpha=state.alpha,
             beta=state.beta,
+            zeta=self.zeta,
             rho=state.rho,
             lam=state.lam,
             alike=state.alike,
@@ -279,6 +283,7 @@ def build_silo_method(settings: StudySettings, scalars: Mapping[str, float], pai
         n_silos=n_silos,
         alpha=scalars["alpha"],
         beta=scalars["beta"],
+        zeta=settings.zeta_used,
         pooled=np.zeros(pairs.size),
         rho=scalars["rho"],
         lam=scalars["lam"],

@@ -5,8 +5,6 @@ a federation needs: no messages, no checks, no checkpoints, no certificate. At t
 fast.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 
@@ -94,26 +92,10 @@ def sweep_averaging(
 
 @kernel
 def _algorithm1(
-    all_pairs: bool,
-    rows: IntVector,
-    cols: IntVector,
-    n_nodes: int,
-    costs: Matrix,
-    quadratic: float,
-    alpha: float,
-    zeta: float,
-    step: float,
-    momentum: float,
-    rounds: int,
-    local_steps: int,
-    rho: float,
-    lam: float,
-    gamma_epsilon: float,
-    equal: bool,
-    graphs: Matrix,
-    consensus: Vector,
-    gamma: Vector,
-) -> None:
+    all_pairs: bool, rows: IntVector, cols: IntVector, n_nodes: int, costs: Matrix, quadratic: float, alpha: float,
+    zeta: float, step: float, momentum: float, rounds: int, local_steps: int, rho: float, lam: float,
+    gamma_epsilon: float, equal: bool, graphs: Matrix, consensus: Vector, gamma: Vector,
+) -> None:  # fmt: skip
     """Bring graphs, consensus and γ from the start to the last sound round, in place."""
     n_silos, n_pairs = costs.shape
     before, kept = graphs.copy(), np.empty((2, n_pairs))
@@ -144,25 +126,10 @@ def _algorithm1(
 
 @kernel
 def _averaging(
-    all_pairs: bool,
-    rows: IntVector,
-    cols: IntVector,
-    n_nodes: int,
-    costs: Matrix,
-    quadratic: float,
-    alpha: float,
-    zeta: float,
-    step: float,
-    momentum: float,
-    rounds: int,
-    local_steps: int,
-    own_pull: float,
-    has_own: bool,
-    has_shared: bool,
-    shared_pull: float,
-    graphs: Matrix,
-    mean: Vector,
-) -> None:
+    all_pairs: bool, rows: IntVector, cols: IntVector, n_nodes: int, costs: Matrix, quadratic: float, alpha: float,
+    zeta: float, step: float, momentum: float, rounds: int, local_steps: int, own_pull: float,
+    has_own: bool, has_shared: bool, shared_pull: float, graphs: Matrix, mean: Vector,
+) -> None:  # fmt: skip
     """Rounds of averaging, in place: of graphs that start at the mean (`has_shared`), or of the silos' own.
 
     Own graphs go on from where they were, pulled to the mean.
