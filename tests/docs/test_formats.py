@@ -78,7 +78,7 @@ def check_defaults(text: str, kind: type) -> None:
 
 
 def test_the_study_file_has_these_keys_at_the_top():
-    assert keys(section("study-file.md", "At the top")) == list(study_file.KEYS)
+    assert keys(section("study-file.md", "At the top")) == list(study_file.TOP_KEYS)
     for row in rows(section("study-file.md", "At the top")):
         (name,) = re.findall(r"`([^`]+)`", row[0])
         given = {"name": b'name = "a"\n', "nodes": b'nodes = ["a", "b"]\n'}
