@@ -70,9 +70,7 @@ class Update:
 
     header: Header
     silo: str
-    reported: Mapping[str, float] = field(
-        default_factory=dict
-    )  # of this silo alone, if settings allow it
+    reported: Mapping[str, float] = field(default_factory=dict)  # of this silo alone, if settings allow it
     _parts: Parts
 
 
