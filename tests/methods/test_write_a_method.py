@@ -109,8 +109,18 @@ def test_what_it_does_not_have_is_refused(weighted):
         StudySettings(method="weighted", options={"power": "high"})
     with pytest.raises(ParameterError, match=r"power: the method 'exact' has no such option. It has none"):
         StudySettings(options={"power": 1.0})
+    with pytest.raises(ParameterError, match=r"power: expected a value like 1.0, got nan"):
+        StudySettings(method="weighted", options={"power": float("nan")})
+    with pytest.raises(ParameterError, match="options: expected values by name, got 5"):
+        StudySettings(method="weighted", options=5)
     with pytest.raises(ParameterError, match="gradient"):
         StudySettings(method="weighted", solver="gradient")
+
+
+def test_settings_with_options_are_plain_and_can_be_hashed(weighted):
+    settings = StudySettings(method="weighted", options={"power": np.float64(0.5)})
+    assert (type(settings.options["power"]), hash(settings)) == (float, hash(StudySettings(method="weighted")))
+    assert StudySettings(method="weighted").parameters["options"] == {"power": 1.0}
 
 
 def test_an_answer_that_was_not_declared_does_not_leave_the_silo(weighted, rng, monkeypatch):
@@ -154,14 +164,23 @@ def test_every_method_of_the_package_describes_itself():
     for name in built_in():
         spec = spec_of(name)
         assert isinstance(spec, MethodSpec)
-        assert spec.summary
-        assert spec.newton or spec.gradient
-        assert StudySettings(method=name).solver_used in (spec.newton, spec.gradient)
+        assert StudySettings(method=name).solver_used is (spec.newton or spec.gradient)
+        if spec.newton and spec.gradient:
+            assert StudySettings(method=name, solver="gradient").solver_used is spec.gradient
 
 
 def test_a_method_of_the_package_cannot_be_replaced():
     with pytest.raises(ParameterError, match="'exact' is one of silograph's own"):
-        register("exact", MethodSpec(summary="another", build=lambda settings, parameters: None, newton=Solver()))
+        register("exact", MethodSpec(build=lambda settings, parameters: None, newton=Solver()))
+
+
+def test_a_spec_that_would_do_nothing_is_refused():
+    with pytest.raises(ParameterError, match="all or none, got coupling"):
+        Solver(settings=frozenset({"coupling"}))
+    with pytest.raises(ParameterError, match=r"expected settings among .*, got copling"):
+        Solver(settings=frozenset({"copling"}))
+    with pytest.raises(ParameterError, match="got neither"):
+        MethodSpec(build=lambda settings, model: None)
 
 
 def test_a_name_that_is_nearly_right_is_told():

@@ -88,7 +88,7 @@ def placing_errors(place: str) -> Iterator[None]:
     try:
         yield
     except ParameterError as error:
-        raise ParameterError(f"{place}{error}") from error
+        raise type(error)(f"{place}{error}") from error
 
 
 def fill(kind: type[T], table: object, *, homes: Homes = MappingProxyType({})) -> T:
@@ -135,7 +135,7 @@ def fit_value(value: object, hint: Any, where: str) -> Any:
     mapped = next((get_args(kind)[1] for kind in kinds if get_origin(kind) is Mapping), None)
     if mapped is not None and isinstance(value, dict):
         return {name: fit_value(item, mapped, f"{where}.{show(name)[1:-1]}") for name, item in value.items()}
-    raise ParameterError(f"{where}: {_expected(value, kinds, choices, listed is not None)}")
+    raise ParameterError(f"{where}: {_expected(value, kinds, choices, listed is not None, mapped is not None)}")
 
 
 def _fit_entry(item: object, hint: Any, where: str) -> Any:
@@ -158,9 +158,10 @@ def clip(text: str) -> str:
     return text if len(text) <= LONGEST_SHOWN else f"{text[:120]} … {text[-60:]}"
 
 
-def _expected(value: object, kinds: Sequence[Any], choices: Sequence[str], a_list: bool) -> str:
+def _expected(value: object, kinds: Sequence[Any], choices: Sequence[str], a_list: bool, a_table: bool) -> str:
     words = [WORDS[kind] for kind in kinds if kind in WORDS]
-    expected = [what for what, _ in words] + [json.dumps(choice) for choice in choices] + ["a list"] * a_list
+    expected = [what for what, _ in words] + [json.dumps(choice) for choice in choices]
+    expected += ["a list"] * a_list + ["a table"] * a_table
     cure = " " + ('Write a list: ["…", "…"], or [] for none.' if a_list else words[0][1] if words else "")
     near = _name_near(value, choices) if isinstance(value, str) else ""
     return f"expected {' or '.join(expected)}, got {show(value)}.{near or cure.rstrip()}"

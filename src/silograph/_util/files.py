@@ -20,12 +20,13 @@ from silograph.errors import OutputError
 def writing(path: Path) -> Iterator[Path]:
     """A file beside `path` to write to; it takes the place of `path` when the block ends well."""
     try:
-        beside = _file_beside(path)
+        with _replacing(path, beside := _file_beside(path)):
+            yield beside
+            beside.chmod(0o666 & ~_umask())
+    except OutputError:
+        raise
     except OSError as error:
         raise OutputError(f"{path}: cannot be written ({error.strerror}). Choose another place.") from error
-    with _replacing(path, beside):
-        yield beside
-        beside.chmod(0o666 & ~_umask())
 
 
 def write_bytes(path: Path, *pieces: bytes | memoryview, durable: bool = False, under_lock: bool = False) -> None:

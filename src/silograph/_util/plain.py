@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 import numpy as np
 
-from silograph.errors import CheckpointError
+from silograph.errors import CheckpointError, ParameterError
 
 T = TypeVar("T")
 
@@ -32,14 +32,21 @@ class PlainDataError(ValueError):
 
 
 def to_plain(value: Any) -> Any:
-    """Plain data for a dataclass and all that is in it."""
+    """Plain data for a dataclass and all that is in it; refuses at once what could not be restored."""
     if is_dataclass(value):
         return {field.name: to_plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, Mapping):
+    if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
         return {name: to_plain(part) for name, part in value.items()}
-    if isinstance(value, list | tuple):
+    if isinstance(value, tuple):
         return [to_plain(part) for part in value]
-    return value
+    if isinstance(value, np.ndarray) and value.dtype == np.float64:
+        return value
+    if value is None or isinstance(value, str | int | float | np.number | np.bool_):
+        return value
+    raise ParameterError(
+        "A state holds dataclasses, mappings by text, tuples, arrays of float64, numbers, text and None, "
+        f"got {f'an array of {value.dtype}' if isinstance(value, np.ndarray) else type(value).__name__}."
+    )
 
 
 def restore(kind: Any, data: Any) -> Any:
@@ -71,7 +78,7 @@ def _value(hint: Any, value: Any, where: str) -> Any:
         return _any_value(hint, value, where)
     if is_dataclass(hint) and not isinstance(value, hint):  # type: ignore[arg-type]
         return from_plain(hint, value, where=where)  # type: ignore[arg-type]
-    if origin in (tuple, Sequence) and isinstance(value, list):
+    if origin in (tuple, Sequence) and isinstance(value, list) and inner[1:] in ((), (...,)):
         return tuple(_value(inner[0], one, f"{where}[{number}]") for number, one in enumerate(value))
     if origin is Mapping and isinstance(value, dict):
         return {name: _value(inner[1], one, _key(where, name)) for name, one in value.items()}

@@ -1,7 +1,5 @@
 """How commands talk: results to standard output, progress and complaints to standard error, errors as exit codes."""
 
-from __future__ import annotations
-
 import functools
 import sys
 from collections.abc import Callable
@@ -37,7 +35,7 @@ class Output:
         """Whether to draw progress."""
         return not self.quiet and complaints.is_terminal
 
-    def result(self, record: RunRecord, table: Callable[[], RenderableType], notes: Callable[[], list[str]]) -> None:
+    def result(self, record: "RunRecord", table: Callable[[], RenderableType], notes: Callable[[], list[str]]) -> None:
         """Print the record or the table that ends a run."""
         if self.as_json:
             typer.echo(record.to_json(), nl=False)

@@ -7,7 +7,7 @@ from typing import Any
 
 from silograph._util.plain import to_plain
 from silograph._util.types import Vector
-from silograph.errors import SilosError
+from silograph.errors import ProtocolError, SilosError
 from silograph.graph.pairs import Pairs
 from silograph.protocol.exchange import answer_task
 from silograph.protocol.messages import Task, Total, Update
@@ -58,7 +58,10 @@ class InProcess:
 
     def finish(self, consensus: Vector) -> Mapping[str, Vector]:
         """Every silo's graph: they have one owner."""
-        return {name: state.graph for name, state in self._states.items() if state.graph is not None}
+        graphs = {name: state.graph for name, state in self._states.items() if state.graph is not None}
+        if len(graphs) < len(self.silos):
+            raise ProtocolError("The method ended, but its silos have no graphs: it never answered with graph=.")
+        return graphs
 
     def silo_states(self) -> dict[str, Any]:
         """All silos' states, for a checkpoint."""

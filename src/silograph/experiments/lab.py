@@ -3,8 +3,6 @@
 A finished job is one file, named after all that its numbers depend on: the job itself and the source of silograph.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import zlib
@@ -25,9 +23,7 @@ from silograph._util.files import make_folder, writing
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-    Job = TypeVar("Job", bound=DataclassInstance)
-else:
-    Job = TypeVar("Job")
+Job = TypeVar("Job", bound="DataclassInstance")
 
 Arrays = dict[str, np.ndarray]
 # What learns, and of this package what only shows results: a new colour must not cost a new run

@@ -1,7 +1,5 @@
 """What an experiment gives: tables of our numbers beside the paper's, figures, and remarks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -73,7 +71,7 @@ class Picture:
     name: str
     title: str
     caption: str
-    figure: Figure
+    figure: "Figure"
     data: Table | None = None  # the numbers drawn, where they are not those of a table
 
 

@@ -1,1 +1,1 @@
-"""A federation of real sites: its coordinator, its sites, the messages between them, and NVFlare to carry them."""
+"""Real sites: the study file, signed messages, the site's side, the coordinator's side, and NVFlare between them."""

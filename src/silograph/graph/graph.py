@@ -1,7 +1,5 @@
 """Graph: named nodes and weighted edges, and the formats in which other tools want them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -34,7 +32,7 @@ class Graph:
     weights: Vector
 
     @classmethod
-    def from_edges(cls, names: Sequence[str], rows: ArrayLike, cols: ArrayLike, weights: ArrayLike) -> Graph:
+    def from_edges(cls, names: Sequence[str], rows: ArrayLike, cols: ArrayLike, weights: ArrayLike) -> "Graph":
         """A graph from edges between node numbers, in any order and direction."""
         names = tuple(str(name) for name in names)
         left, right = np.asarray(rows, dtype=np.int64).ravel(), np.asarray(cols, dtype=np.int64).ravel()
@@ -55,7 +53,7 @@ class Graph:
         return cls(names, low.astype(np.int32), high.astype(np.int32), weight[order])
 
     @classmethod
-    def from_adjacency(cls, adjacency: ArrayLike, names: Sequence[str] | None = None) -> Graph:
+    def from_adjacency(cls, adjacency: ArrayLike, names: Sequence[str] | None = None) -> "Graph":
         """A graph from a symmetric matrix of weights ≥ 0."""
         matrix = np.asarray(adjacency, dtype=np.float64)
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not np.array_equal(matrix, matrix.T):
@@ -86,14 +84,14 @@ class Graph:
         out[self.cols, self.rows] = self.weights
         return out
 
-    def to_scipy(self) -> csr_array:
+    def to_scipy(self) -> "csr_array":
         """The sparse matrix of weights."""
         from scipy.sparse import coo_array  # a third of a second to import, for those who ask
 
         ends = (np.concatenate([self.rows, self.cols]), np.concatenate([self.cols, self.rows]))
         return coo_array((np.tile(self.weights, 2), ends), shape=(self.n_nodes, self.n_nodes)).tocsr()
 
-    def to_networkx(self) -> networkx.Graph:
+    def to_networkx(self) -> "networkx.Graph":
         """A networkx graph whose nodes are the names and whose edges have a `weight`."""
         nx = required("networkx", extra="networkx", purpose="to make a networkx graph")
         graph = nx.Graph()
@@ -101,7 +99,7 @@ class Graph:
         graph.add_weighted_edges_from(self.edges())
         return graph
 
-    def to_pandas(self) -> pandas.DataFrame:
+    def to_pandas(self) -> "pandas.DataFrame":
         """One row per edge: source, target, weight."""
         frames = required("pandas", extra="files", purpose="to make a data frame")
         return frames.DataFrame(self.edges(), columns=["source", "target", "weight"])
@@ -113,7 +111,7 @@ class Graph:
             for i, j, weight in zip(self.rows.tolist(), self.cols.tolist(), self.weights.tolist(), strict=True)
         ]
 
-    def reordered(self, names: Sequence[str]) -> Graph:
+    def reordered(self, names: Sequence[str]) -> "Graph":
         """The same graph with its nodes stored in the order of `names`."""
         if set(names) != set(self.names) or len(names) != self.n_nodes:
             raise GraphError("graph: expected the same node names in another order.")
@@ -139,7 +137,7 @@ class Graph:
         return f"Graph({self.n_nodes} nodes, {self.n_edges} edges)"
 
 
-def graph_on(pairs: Pairs, w: Vector, names: Sequence[str]) -> Graph:
+def graph_on(pairs: Pairs, w: Vector, names: Sequence[str]) -> "Graph":
     """The graph of the weights w, one per pair, where they are not zero."""
     edges = np.flatnonzero(w)
     rows, cols = pairs.at(edges)

@@ -47,21 +47,9 @@ def next_coordinate(at: float, excess: float, slope: float, strong_at: float, we
 
 @kernel
 def find_pull_strength(
-    all_pairs: bool,
-    rows: IntVector,
-    cols: IntVector,
-    cost: Vector,
-    quadratic: float,
-    alpha: float,
-    zeta: float,
-    anchor: Vector,
-    metric: Vector,
-    rho: float,
-    unit: float,
-    at: float,
-    fused: bool,
-    y: Vector,
-) -> tuple[int, float, Vector, Vector, Vector, int]:
+    all_pairs: bool, rows: IntVector, cols: IntVector, cost: Vector, quadratic: float, alpha: float,
+    zeta: float, anchor: Vector, metric: Vector, rho: float, unit: float, at: float, fused: bool, y: Vector,
+) -> tuple[int, float, Vector, Vector, Vector, int]:  # fmt: skip
     """Whether the search was done or too hard, where it ended, w, force, multipliers and the number of solves.
 
     `metric` may be infinite; then the fused end a = 0 cannot be solved for, and `fused` says that its force is over ρ.
@@ -141,17 +129,9 @@ def _some_node_is_bare(all_pairs: bool, rows: IntVector, cols: IntVector, w: Vec
 
 @kernel
 def _drift(
-    all_pairs: bool,
-    rows: IntVector,
-    cols: IntVector,
-    cost: Vector,
-    inverse: Vector,
-    alpha: float,
-    y: Vector,
-    w: Vector,
-    push: Vector,
-    n_edges: int,
-) -> Vector:
+    all_pairs: bool, rows: IntVector, cols: IntVector, cost: Vector, inverse: Vector, alpha: float, y: Vector,
+    w: Vector, push: Vector, n_edges: int,
+) -> Vector:  # fmt: skip
     """dy/da, from the pairs' pushes b."""
     left, right, factors = list_active(all_pairs, rows, cols, cost, inverse, y, n_edges)
     target = np.zeros(y.size)
@@ -167,16 +147,9 @@ def _drift(
 
 @kernel
 def _force_change(
-    all_pairs: bool,
-    rows: IntVector,
-    cols: IntVector,
-    k: Vector,
-    inverse: Vector,
-    w: Vector,
-    force: Vector,
-    push: Vector,
-    drift: Vector,
-) -> float:
+    all_pairs: bool, rows: IntVector, cols: IntVector, k: Vector, inverse: Vector, w: Vector, force: Vector,
+    push: Vector, drift: Vector,
+) -> float:  # fmt: skip
     """The product vᵀ dv/da."""
     total = 0.0
     if not all_pairs:

@@ -241,7 +241,6 @@ def trouble(gap: float, history: Sequence[RoundRecord]) -> str | None:
 
 
 METHOD = MethodSpec(
-    summary="the paper's Algorithm 1, as printed",
     build=build,
     gradient=Solver(
         settings=GRADIENT_SETTINGS | COUPLING_SETTINGS | {"fresh", "gamma_cap", "gamma_epsilon"},

@@ -89,7 +89,6 @@ def build(settings: StudySettings, model: ModelParameters) -> Method:
 
 
 METHOD = MethodSpec(
-    summary="FedAvg for all, and beside it each silo's own graph, pulled to it",
     build=build,
     newton=Solver(settings=frozenset({"pull"})),
     gradient=Solver(settings=GRADIENT_SETTINGS | {"pull"}, certified=False),

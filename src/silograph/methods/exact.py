@@ -6,7 +6,7 @@ With φ_i(u) = min over w of g_i(w) + ρ‖w − u‖ this is min Σ φ_i(u) + �
 sum per round. Silo i keeps a point s_i and a metric m_i (one number per pair):
 
     coordinator   u = (Σ m_i s_i − λ)₊ / Σ m_i
-    silo          u_i = argmin φ_i(u') + ½‖u' − (2u − s_i)‖²_{m_i}     (pull.py)        force v_i = m_i (u_i − 2u + s_i)
+    silo          u_i = argmin φ_i(u') + ½‖u' − (2u − s_i)‖²_{m_i}    (local/prox.py)   force v_i = m_i (u_i − 2u + s_i)
                   s_i ← s_i + r (u_i − u)
 
 Three things make it take few rounds. *The metric is each silo's own curvature, pair by pair*: an edge that the silo
@@ -201,6 +201,8 @@ class ExactSplitting:
             point = u + kept.metric / kept.proposed * (kept.point - u)
             return replace(kept, point=point, metric=kept.proposed, points=(), residuals=())
         mixing = task.vector("mixing") if task.header.step == "mix" else np.zeros(0)
+        if mixing.size > len(kept.points):
+            raise ProtocolError(f"expected at most {len(kept.points)} points to be mixed, got {mixing.size}.")
         points = kept.points[len(kept.points) - mixing.size :]
         residuals = kept.residuals[len(kept.residuals) - mixing.size :]
         mixed = sum((a * other for a, other in zip(mixing, points, strict=True)), np.zeros_like(u))
@@ -340,8 +342,4 @@ def build(settings: StudySettings, model: ModelParameters) -> Method:
     return ExactSplitting(settings, model)
 
 
-METHOD = MethodSpec(
-    summary="the optimum of the paper's model, with a certificate",
-    build=build,
-    newton=Solver(settings=COUPLING_SETTINGS | {"rounds"}),
-)
+METHOD = MethodSpec(build=build, newton=Solver(settings=COUPLING_SETTINGS | {"rounds"}))

@@ -20,7 +20,7 @@ def local(steps: LocalSteps, silo: Silo, state: SiloState[OwnGraph], task: Task)
 
 
 METHOD = MethodSpec(
-    summary="one graph for all, by averaging local steps",
+    about="FedAvg learns one graph for all silos, so that there is nothing in which they could differ.",
     build=partial(Averaging, "fedavg", local),
     gradient=Solver(settings=GRADIENT_SETTINGS, certified=False),
 )

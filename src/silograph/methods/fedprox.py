@@ -20,7 +20,7 @@ def local(steps: LocalSteps, silo: Silo, state: SiloState[OwnGraph], task: Task)
 
 
 METHOD = MethodSpec(
-    summary="FedAvg whose local steps are pulled towards the mean",
+    about="FedProx learns one graph for all silos, so that there is nothing in which they could differ.",
     build=partial(Averaging, "fedprox", local),
     gradient=Solver(settings=GRADIENT_SETTINGS | {"pull"}, certified=False),
 )

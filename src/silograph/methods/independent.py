@@ -83,7 +83,7 @@ class Independent:
 
 
 METHOD = MethodSpec(
-    summary="each silo alone; the consensus is their mean",
+    about="Each silo learned alone; what is called consensus here is only the mean of their graphs.",
     build=Independent,
     newton=Solver(),
     gradient=Solver(settings=GRADIENT_SETTINGS),

@@ -45,7 +45,6 @@ def build(settings: StudySettings, model: ModelParameters) -> Method:
 
 
 METHOD = MethodSpec(
-    summary="each silo pulled to the mean of all",
     build=build,
     newton=Solver(settings=frozenset({"pull", "rounds"})),
     gradient=Solver(settings=GRADIENT_SETTINGS | {"pull"}, certified=False),

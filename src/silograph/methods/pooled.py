@@ -85,4 +85,8 @@ class Pooled:
         return Decision(outcome=outcome, record={"objective": objective, "bound": bound, "gap": gap})
 
 
-METHOD = MethodSpec(summary="one graph for all, exactly", build=Pooled, newton=Solver())
+METHOD = MethodSpec(
+    about="One graph was learned for all silos together, so that there is nothing in which they could differ.",
+    build=Pooled,
+    newton=Solver(),
+)

@@ -98,5 +98,5 @@ def update_of(header: Header, silo: str, parts: Parts, *, reported: Mapping[str,
 
 
 def parts_of(update: Update) -> Parts:
-    """An update's numbers, for the silo that made it and wants to write it down."""
+    """An update's numbers: for sums, for the silo that writes it down, and for a graph that a silo gives away."""
     return update._parts

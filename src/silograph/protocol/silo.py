@@ -43,7 +43,7 @@ class SiloState(Generic[S]):
     method: str = ""
     round: int = 0
     own: S | None = None  # what the method keeps here; None before its first round
-    start: Vector | None = None  # multipliers of the last solve of an earlier method, from which to start
+    start: Vector | None = None  # multipliers of an earlier solve, from which set-up and then the method may start
     graph: Vector | None = None  # the silo's graph, once the method has one
 
     @property

@@ -13,11 +13,6 @@ from silograph.runs.reader import RunData
 CLEAR = 0.3  # modularity from which on communities are usually spoken of (Newman & Girvan 2004)
 MOST_SILOS = 8  # of which each gets a sentence
 FAINT_PART = 0.1  # of the largest weight
-WHAT_IT_IS = {
-    "independent": "Each silo learned alone; what is called consensus here is only the mean of their graphs.",
-    "pooled": "One graph was learned for all silos together, so that there is nothing in which they could differ.",
-    "fedavg": "FedAvg learns one graph for all silos, so that there is nothing in which they could differ.",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +76,7 @@ def _shared(run: RunData) -> tuple[str, ...]:
         else ()
     )
     first, *rest = _shown(run.main, "consensus graph")
-    what = WHAT_IT_IS.get(run.parameters["method"])
-    return (first, *part, *rest) if what is None else (what, first, *part, *rest)
+    return (*filter(None, [run.record.about]), first, *part, *rest)
 
 
 def _groups(graph: Graph, community: IntVector) -> tuple[str, ...]:

@@ -100,6 +100,7 @@ class RunRecord:
     silos: tuple[SiloRecord, ...]  # one, if the kind is a table
     resumed: bool
     parameters: Mapping[str, Any]  # what was asked for
+    about: str = ""  # a sentence on the method's consensus, where it has one
     result: ResultRecord
     warnings: Mapping[str, str]  # what a user should know, by what it is about: "degree", "convergence"
     federation: FederationRecord | None = None

@@ -1,7 +1,7 @@
 """From what was learned to a run: named graphs, and the record of how they came about."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,6 +13,7 @@ from silograph.graph.graph import Graph, graph_on
 from silograph.graph.pairs import Pairs
 from silograph.local import learn as one
 from silograph.local.learn import LearnResult, Settings
+from silograph.methods.common.registry import spec_of
 from silograph.methods.common.settings import StudySettings
 from silograph.runs.reader import RunData
 from silograph.runs.record import FederationRecord, ResultRecord, RunRecord, SiloRecord, finite
@@ -80,6 +81,7 @@ def study_run(learned: StudyResult, settings: StudySettings, pairs: Pairs, conte
         setup_rounds=learned.n_setup_rounds,
     )
     record = _record("silos", graphs, learned.reported, settings.parameters, result, warnings, context)
+    record = replace(record, about=spec_of(settings.method).about)
     return RunData(folder=context.folder, record=record, main=consensus, graphs=graphs, history=learned.history)
 
 

@@ -1,7 +1,5 @@
 """The commands `silograph site …`, for a site's engineer."""
 
-from __future__ import annotations
-
 import getpass
 import json
 import os
@@ -206,7 +204,7 @@ def log_table(entries: list[dict[str, Any]]) -> Table:
     return table
 
 
-def _list_studies(approvals: Approvals) -> None:
+def _list_studies(approvals: "Approvals") -> None:
     waiting, approved = approvals.pending(), approvals.approved()
     if not waiting and not approved:
         _say("No study waits for approval, and none is approved.")
@@ -218,7 +216,7 @@ def _list_studies(approvals: Approvals) -> None:
         _say(f"approved  {each.sha}  {each.name!r} by {each.by!r} at {each.when}, {each.rounds_used} rounds answered")
 
 
-def _approve(home: Path, approvals: Approvals, study: str, *, yes: bool) -> None:
+def _approve(home: Path, approvals: "Approvals", study: str, *, yes: bool) -> None:
     from silograph.federation.site.settings import read_site
     from silograph.federation.study_file import parse_study
 
@@ -246,7 +244,7 @@ def _approve(home: Path, approvals: Approvals, study: str, *, yes: bool) -> None
     _note_approval(home, approvals, read.sha256, read.name)
 
 
-def _approve_anew(home: Path, approvals: Approvals, sha: str, *, yes: bool) -> None:
+def _approve_anew(home: Path, approvals: "Approvals", sha: str, *, yes: bool) -> None:
     """A study whose rounds are used up: the same study, counted from nothing."""
     before = next(one for one in approvals.approved() if one.sha == sha)
     _say(f"Study {before.name!r} is approved already; {before.rounds_used} of its rounds were answered.")
@@ -254,7 +252,7 @@ def _approve_anew(home: Path, approvals: Approvals, sha: str, *, yes: bool) -> N
         _note_approval(home, approvals, sha, before.name)
 
 
-def _note_approval(home: Path, approvals: Approvals, sha: str, name: str) -> None:
+def _note_approval(home: Path, approvals: "Approvals", sha: str, name: str) -> None:
     from silograph.federation.site.audit import AuditLog
 
     approvals.approve(sha, name=name, by=_user(), fresh=True)
@@ -275,7 +273,7 @@ def _user() -> str:
         return f"user {os.getuid()}"
 
 
-def _revoke(home: Path, approvals: Approvals, study: str) -> None:
+def _revoke(home: Path, approvals: "Approvals", study: str) -> None:
     from silograph.federation.site.approvals import sha_of
     from silograph.federation.site.audit import AuditLog
 

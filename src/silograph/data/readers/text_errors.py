@@ -1,7 +1,5 @@
 """Find what is wrong in a text table: a slow, careful second reading that names the line and the column."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NoReturn
@@ -15,7 +13,7 @@ if TYPE_CHECKING:
     from silograph.data.readers.text import Layout
 
 
-def explain(layout: Layout, error: Exception) -> NoReturn:
+def explain(layout: "Layout", error: Exception) -> NoReturn:
     """Raise a `SignalError` for the first row that is wrong; `error` is what the fast reader said."""
     source = layout.path.name
     for number, (line, cells) in enumerate(_records(layout)):
@@ -48,7 +46,7 @@ def _problem(cell: str, decimal: str) -> str | None:
     return None if np.isfinite(value) else repr(cell)
 
 
-def _records(layout: Layout) -> Iterator[tuple[int, list[str]]]:
+def _records(layout: "Layout") -> Iterator[tuple[int, list[str]]]:
     with layout.path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
         for _ in range(layout.first_line - 1):
             next(file)

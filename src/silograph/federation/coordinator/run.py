@@ -1,6 +1,6 @@
 """A run at the coordinator, kept in a folder: its study, its progress, the end of its last attempt, its results.
 
-    run.json          the run: its nodes, its sites, those left out, its generation
+    about.json        the run: its nodes, its sites, those left out, its generation
     study.toml        the study file, as it was sent
     checkpoint.G/     after every round, of generation G: each site that is left out begins a new generation
     history.sqlite    rounds, sites and events, to be read while the run goes on
@@ -25,7 +25,7 @@ from silograph.errors import CheckpointError
 from silograph.federation.folders import FederationFolder
 from silograph.federation.study_file import StudyFile, parse_study
 
-ABOUT, STUDY, OUTCOME = "run.json", "study.toml", "outcome.json"
+ABOUT, STUDY, OUTCOME = "about.json", "study.toml", "outcome.json"
 
 Ended = Literal["done", "trouble", "stopped", "failed"]
 

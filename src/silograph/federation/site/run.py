@@ -18,8 +18,9 @@ from silograph.federation.site.state import LastAnswer, RunStore, forget_old
 from silograph.federation.study_file import StudyFile
 from silograph.graph.graph import graph_on
 from silograph.methods.common.setup import build_setup, build_silo_method
+from silograph.protocol.checks import check_parts
 from silograph.protocol.exchange import answer_task
-from silograph.protocol.messages import Header, Task, Update, update_of
+from silograph.protocol.messages import PAIRS_NONNEGATIVE, Header, Task, Update, update_of
 from silograph.protocol.method import Method
 from silograph.protocol.silo import Silo, SiloState, restore_silo_state
 from silograph.runs.writer import write_graphs
@@ -96,8 +97,10 @@ class SiteRun:
     def finish(self, task: Task, results: Path) -> Update:
         """Write the site's own results: its graph, and the consensus that the coordinator sent."""
         w = self.state.graph
-        if w is None or task.parts.keys() != {"consensus"} or task.vector("consensus").shape != w.shape:
+        if w is None:
             raise Refused("out-of-turn", "asked to finish a run that has not ended")
+        expected = {"consensus": PAIRS_NONNEGATIVE}
+        check_parts(task.parts, expected, n_pairs=self.silo.pairs.size, header=task.header, source="consensus")
         results.mkdir(parents=True, exist_ok=True)
         graphs = {"own": w, "consensus": task.vector("consensus")}
         with writing_folder(results / self.run, replace=True) as inside:

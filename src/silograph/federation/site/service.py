@@ -7,6 +7,7 @@ stays at the site.
 
 import hashlib
 import json
+import math
 import os
 import re
 import threading
@@ -31,7 +32,9 @@ from silograph.federation.site.data import check_nodes, open_table
 from silograph.federation.site.run import LEARN, SETUP, SiteRun, open_site_run
 from silograph.federation.site.settings import SiteSettings, read_site
 from silograph.federation.study_file import StudyFile, parse_study
+from silograph.methods.common.registry import UnknownMethodError
 from silograph.methods.common.settings import PAPER_ROUNDS
+from silograph.methods.common.setup import SCALARS
 from silograph.protocol.codec import decode_task, encode_update
 from silograph.protocol.messages import Update, parts_of
 
@@ -133,9 +136,10 @@ class SiteService:
 
     def _round(self, request: VerifiedMessage) -> Reply:
         site_run = self._site_run(request)
-        stage, scalars = request.text("stage"), _scalars(request)
+        stage = request.text("stage")
         if stage not in (SETUP, LEARN):
             raise Refused("malformed", f"stage {stage!r}")
+        scalars = _scalars(request, stage)
         task = decode_task(request.body, n_pairs=site_run.silo.pairs.size)
         announced = (site_run.run, request.head.get("step"), request.head.get("round"))  # the log has it from the head
         if (task.header.run, task.header.step, task.header.round) != announced:
@@ -254,6 +258,8 @@ def _parse_hello(request: VerifiedMessage) -> tuple[StudyFile, tuple[str, ...], 
         about = parse_json(request.body)
         study = parse_study(about["study"].encode(), source="study")
         nodes, silos = (tuple(about[name]) for name in ("nodes", "silos"))
+    except UnknownMethodError as error:  # of a package that this site does not have
+        raise Refused("method", str(error)) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Refused("malformed", f"the study cannot be read: {error}") from error
     if not all(isinstance(name, str) and name for name in (*nodes, *silos)) or len(set(silos)) != len(silos):
@@ -276,10 +282,14 @@ def _plain(head: Mapping[str, Any], *names: str) -> dict[str, str | int]:
     return {name: value for name, value in found.items() if isinstance(value, str) or fitting[name]}
 
 
-def _scalars(request: VerifiedMessage) -> dict[str, float]:
-    scalars = request.head.get("scalars", {})
-    if not isinstance(scalars, dict) or not all(type(value) is float for value in scalars.values()):
-        raise Refused("malformed", "the model's parameters must be numbers")
+def _scalars(request: VerifiedMessage, stage: str) -> dict[str, float]:
+    """What set-up found, once it has ended: finite numbers, none negative, α and β above 0."""
+    scalars, names = request.head.get("scalars", {}), SCALARS if stage == LEARN else ()
+    if not isinstance(scalars, dict) or set(scalars) != set(names):
+        raise Refused("malformed", f"expected the model's parameters {', '.join(names) or 'not yet'}")
+    for name, value in scalars.items():
+        if type(value) is not float or not 0 <= value < math.inf or (value == 0 and name in ("alpha", "beta")):
+            raise Refused("malformed", f"the model's parameter {name} is no number that it can be")
     return scalars
 
 

@@ -5,16 +5,14 @@ All else is derived from it: choices and checks of settings, warnings, what a re
 packages are registered by `register`, or by an entry point in the group "silograph.methods".
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import silograph.methods
 from silograph.errors import ParameterError
@@ -22,12 +20,19 @@ from silograph.errors import ParameterError
 if TYPE_CHECKING:
     from silograph.methods.common.settings import StudySettings
     from silograph.methods.common.setup import ModelParameters
-    from silograph.protocol.method import Method, RoundRecord
+    from silograph.protocol.method import Method
 
 GROUP = "silograph.methods"  # of entry points
 GRADIENT_SETTINGS = frozenset({"rounds", "local_steps", "step", "momentum", "first_weight"})
 COUPLING_SETTINGS = frozenset({"coupling", "sparsity", "nu", "lam", "weights"})
+# What some methods have and others have not; all other settings are for every method
+SPECIAL_SETTINGS = GRADIENT_SETTINGS | COUPLING_SETTINGS | {"pull", "fresh", "gamma_cap", "gamma_epsilon"}
 Option = float | int | str | bool
+Trouble = Callable[[float, Sequence[Mapping[str, Any]]], str | None]
+
+
+class UnknownMethodError(ParameterError):
+    """There is no such method here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,18 +42,30 @@ class Solver:
     settings: frozenset[str] = frozenset()  # that it has beyond those of every method
     certified: bool = True  # whether it ends with a duality gap
     lipschitz: bool = False  # whether it knows the step "lipschitz"
-    trouble: Callable[[float, Sequence[RoundRecord]], str | None] | None = None  # what to tell of a bad end, by its gap
+    trouble: Trouble | None = None  # what to tell of a run that ended badly, by its gap and its history
+
+    def __post_init__(self) -> None:
+        unknown, some = self.settings - SPECIAL_SETTINGS, self.settings & COUPLING_SETTINGS
+        if unknown or some not in (frozenset(), COUPLING_SETTINGS):
+            raise ParameterError(
+                f"Solver: expected settings among {', '.join(sorted(SPECIAL_SETTINGS))}, those of a coupled model "
+                f"({', '.join(sorted(COUPLING_SETTINGS))}) all or none, got {', '.join(sorted(self.settings))}."
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MethodSpec:
     """All that the rest of silograph knows of a method."""
 
-    summary: str  # what it learns, in a few words
-    build: Callable[[StudySettings, ModelParameters], Method]
+    build: "Callable[[StudySettings, ModelParameters], Method]"
+    about: str = ""  # a sentence on its consensus, for the record and the report
     newton: Solver | None = None
     gradient: Solver | None = None
     options: Mapping[str, Option] = field(default_factory=dict)  # settings of its own, with their defaults
+
+    def __post_init__(self) -> None:
+        if self.newton is None and self.gradient is None:
+            raise ParameterError("MethodSpec: expected newton or gradient, a way to run the method, got neither.")
 
     @property
     def default_solver(self) -> str:
@@ -66,14 +83,19 @@ def built_in() -> tuple[str, ...]:
     return tuple(sorted(names, key=lambda name: (name != "exact", name)))
 
 
+@cache
+def _plugged_in() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=GROUP)}
+
+
 def method_names() -> tuple[str, ...]:
     """Every method that a study may name."""
-    return tuple(dict.fromkeys((*built_in(), *_registered, *(point.name for point in entry_points(group=GROUP)))))
+    return tuple(dict.fromkeys((*built_in(), *_registered, *_plugged_in())))
 
 
 def register(name: str, spec: MethodSpec) -> None:
     """Add a method for as long as this process lives; one that was registered under this name before is replaced."""
-    if name in built_in():
+    if name in (*built_in(), "setup"):
         raise ParameterError(f"method: {name!r} is one of silograph's own. Choose another name.")
     _registered[name] = spec
 
@@ -84,7 +106,7 @@ def check_method(name: str, where: str = "method") -> None:
     if name not in known:
         near = get_close_matches(str(name)[:100], known, n=1)
         meant = f" Did you mean {near[0]!r}?" if near else ""
-        raise ParameterError(f"{where}: expected one of {', '.join(known)}, got {name!r}.{meant}")
+        raise UnknownMethodError(f"{where}: expected one of {', '.join(known)}, got {name!r}.{meant}")
 
 
 def spec_of(name: str) -> MethodSpec:
@@ -95,7 +117,7 @@ def spec_of(name: str) -> MethodSpec:
         spec = import_module(f"silograph.methods.{name}").METHOD
     else:
         check_method(name)
-        spec = next(point for point in entry_points(group=GROUP) if point.name == name).load()
+        spec = _plugged_in()[name].load()
     if not isinstance(spec, MethodSpec):
         raise ParameterError(f"method: {name!r} has no MethodSpec. See how a method is written in the documentation.")
     return spec

@@ -8,12 +8,11 @@ import numpy as np
 
 from silograph._util.checks import check_momentum, check_not_negative, check_one_way, check_positive, check_whole
 from silograph.errors import ParameterError
-from silograph.methods.common.registry import COUPLING_SETTINGS, GRADIENT_SETTINGS, Option, Solver, spec_of
+from silograph.methods.common.registry import COUPLING_SETTINGS, SPECIAL_SETTINGS, Option, Solver, spec_of
 
 PAPER_ZETA, PAPER_STEP, PAPER_ROUNDS = 0.5, 0.005, 50
 MOST_ROUNDS = 200  # of an exact method
-# What some methods have and others have not; all other settings are for every method
-SPECIAL = GRADIENT_SETTINGS | COUPLING_SETTINGS | {"pull", "fresh", "gamma_cap", "gamma_epsilon"}
+FIRST_WEIGHT = 0.1  # w⁰, everywhere
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,8 +39,8 @@ class StudySettings:
     fresh: bool = False
     gamma_cap: float | None = None
     gamma_epsilon: float = 1e-8  # ε_γ
-    first_weight: float = 0.1  # w⁰
-    options: Mapping[str, Option] = field(default_factory=dict)  # settings that only this method has, by name
+    first_weight: float = FIRST_WEIGHT  # w⁰
+    options: Mapping[str, Option] = field(default_factory=dict, hash=False)  # that only this method has, by name
     report: bool = True  # whether silos may tell their own numbers: samples, edges, distance, contribution
 
     def __post_init__(self) -> None:
@@ -90,21 +89,27 @@ class StudySettings:
 
     def _check_used(self) -> None:
         """Raise for a setting that was given and would do nothing."""
+        used = self.used
         for setting in fields(self):
             name = setting.name
-            if name not in self.used and getattr(self, name) != setting.default:
+            if name not in used and getattr(self, name) != setting.default:
                 how = "by gradient steps" if self.by_gradient else "solved exactly"
                 raise ParameterError(f"{name}: the method {self.method!r}, {how}, has no such parameter. Leave it out.")
 
     def _check_options(self) -> None:
         """Raise for an option that the method does not have, or that is of another kind than its default."""
         known = spec_of(self.method).options
-        for name, value in self.options.items():
+        if not isinstance(self.options, Mapping):
+            raise ParameterError(f"options: expected values by name, got {self.options!r}.")
+        plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in self.options.items()}
+        object.__setattr__(self, "options", plain)
+        for name, value in plain.items():
             if name not in known:
                 has = f"It has {', '.join(known)}." if known else "It has none."
                 raise ParameterError(f"{name}: the method {self.method!r} has no such option. {has}")
             kind = type(known[name])
-            if type(value) is not kind and not (kind is float and type(value) is int):
+            fits = type(value) is kind or (kind is float and type(value) is int)
+            if not fits or (kind is float and not np.isfinite(value)):
                 raise ParameterError(f"{name}: expected a value like {known[name]!r}, got {value!r}.")
 
     @property
@@ -123,12 +128,14 @@ class StudySettings:
     @property
     def used(self) -> frozenset[str]:
         """The names of the settings that the method has."""
-        return frozenset(setting.name for setting in fields(self)) - (SPECIAL - self.solver_used.settings)
+        return frozenset(setting.name for setting in fields(self)) - (SPECIAL_SETTINGS - self.solver_used.settings)
 
     @property
     def parameters(self) -> dict[str, Any]:
         """What the method was given, as plain data, without what it does not have."""
-        return {name: value for name, value in asdict(self).items() if name in self.used}
+        used, known = self.used, spec_of(self.method).options
+        values = {name: value for name, value in asdict(self).items() if name in used}
+        return values | {"options": {**known, **self.options}}
 
     @property
     def is_coupled(self) -> bool:

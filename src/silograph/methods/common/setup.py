@@ -19,6 +19,7 @@ import numpy as np
 
 from silograph._util.types import Vector
 from silograph._util.vectors import dot
+from silograph.errors import ProtocolError
 from silograph.graph.pairs import Pairs
 from silograph.local.degree import (
     DEGREE_PROMISE,
@@ -42,6 +43,7 @@ from silograph.protocol.method import Answer, Cohort, Decision, Method, States
 from silograph.protocol.silo import Silo, SiloState
 
 DEFAULT_COUPLING, DEFAULT_SPARSITY = 0.5, 0.1
+SCALARS = ("alpha", "beta", "rho", "lam", "alike")  # all that a silo must know of what set-up found
 ALIKE = 1e-9  # forces, relative to q‖u‖, that are rounding
 
 STEPS = MappingProxyType(
@@ -88,7 +90,7 @@ class ModelParameters:
     @property
     def scalars(self) -> dict[str, float]:
         """All that a silo must know of them."""
-        return {name: float(getattr(self, name)) for name in ("alpha", "beta", "rho", "lam", "alike")}
+        return {name: float(getattr(self, name)) for name in SCALARS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -133,10 +135,13 @@ class Setup:
     def local(self, silo: Silo, state: SiloState[None], task: Task) -> Answer[None]:
         step = task.header.step
         if step == "rule":
-            assert self.degree is not None
+            if self.degree is None:
+                raise ProtocolError("asked for a degree's rule where α and β are given.")
             return Answer(parts={"log_theta": float(np.log(first_theta(silo.cost, silo.pairs, self.degree)))})
         if step == "degree":
-            problem = problem_at(task.number("theta"), silo.cost, silo.pairs, self.zeta)
+            if not (theta := task.number("theta")) > 0:
+                raise ProtocolError(f"expected θ > 0, got {theta:g}.")
+            problem = problem_at(theta, silo.cost, silo.pairs, self.zeta)
             solution = solve_to_rounding(problem, state.start)
             return Answer(parts={"degree": mean_degree(problem, solution.w)}, start=solution.y)
         if step == "costs":

@@ -9,7 +9,6 @@ from silograph.methods.common.settings import PAPER_STEP, StudySettings
 from silograph.methods.common.setup import ModelParameters
 from silograph.protocol.silo import Silo
 
-FIRST_WEIGHT = 0.1  # w⁰, everywhere
 TOO_LARGE = 1e100  # a weight beyond which the step was too long
 
 

@@ -15,7 +15,8 @@ from silograph._util.types import IntVector, Matrix, Vector
 from silograph._util.vectors import squared_distance
 from silograph.graph.pairs import Pairs
 from silograph.local.solvers.gradient import step_in_place
-from silograph.methods.common.steps import FIRST_WEIGHT, is_sound
+from silograph.methods.common.settings import FIRST_WEIGHT
+from silograph.methods.common.steps import is_sound
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
