@@ -298,7 +298,9 @@ import os, pathlib, sys, threading, time
 def work():
     while "silograph.federation.site.service" not in sys.modules:
         time.sleep(0.05)
+    from nvflare.apis.shareable import Shareable
     from silograph.federation.envelope import SignedMessage
+    from silograph.federation.identity import read_signer
     from silograph.federation.nvflare import executor
     from silograph.federation.nvflare.transport import DATA, TOPIC
     startup = pathlib.Path(os.environ["STARTUP"])
