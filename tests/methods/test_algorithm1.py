@@ -7,7 +7,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from silograph import ConsensusGraph
-from silograph.engine.study import learn_silos, not_converged
+from silograph.engine.study import convergence_warning, learn_silos
 from silograph.graph.pairs import Pairs
 from silograph.methods.common.settings import StudySettings
 from silograph.protocol.silo import Silo
@@ -82,7 +82,7 @@ def test_where_it_converges_it_agrees_with_the_exact_method(rng):
     assert study.objective == pytest.approx(exact.objective, rel=1e-4)
     assert study.objective >= exact.history[-1]["bound"]
     assert study.gap >= (study.objective - exact.objective) / study.objective - 1e-9
-    assert not_converged(study, settings) is None
+    assert convergence_warning(study, settings) is None
 
 
 def test_a_step_from_the_local_lipschitz_constant_never_diverges(rng):
@@ -103,7 +103,7 @@ def test_fused_silos_make_it_stall_or_diverge_and_the_user_is_told_the_cure(rng)
         {"step": 0.005, "fresh": True, "gamma_cap": 5.0},
     ):
         study, settings = studied(costs, **options, **fused)
-        message = not_converged(study, settings)
+        message = convergence_warning(study, settings)
         assert message is not None
         assert "method='exact'" in message
     exact = learn_silos(
@@ -117,7 +117,7 @@ def test_a_step_too_long_ends_early_with_a_word_and_the_last_sound_graphs(rng):
     costs = scaled_costs(rng, n_silos=3, n_nodes=8)
     study, settings = studied(costs, step=50.0, **PAPER)
     assert study.diverged
-    assert "smaller step" in (not_converged(study, settings) or "")
+    assert "smaller step" in (convergence_warning(study, settings) or "")
     for w in (*study.graphs.values(), study.consensus):
         assert np.isfinite(w).all()
 

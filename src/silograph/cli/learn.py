@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from silograph.cli.options import given, takes
-from silograph.cli.output import NOT_CONVERGED, Output, guarded, say, warn
+from silograph.cli.output import NOT_CONVERGED, Output, run_guarded, say, warn
 from silograph.cli.progress import showing_progress
 from silograph.cli.report import write_page
 from silograph.errors import ParameterError
@@ -137,7 +137,7 @@ class LearnOptions:
 @takes(LearnOptions)
 def learn(options: LearnOptions) -> None:
     """Learn one silo's graph, or those of several and their consensus."""
-    guarded(lambda: _learn(options), resumable=options.resume or options.out)
+    run_guarded(lambda: _learn(options), resumable=options.resume or options.out)
 
 
 def _parse_option(text: str) -> tuple[str, Any]:

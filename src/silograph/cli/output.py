@@ -50,7 +50,7 @@ class Output:
             tell("Note", "cyan", text)
 
 
-def guarded(work: Callable[[], None], *, resumable: Path | None = None, go_on: str | None = None) -> None:
+def run_guarded(work: Callable[[], None], *, resumable: Path | None = None, go_on: str | None = None) -> None:
     """Run a command; an error that a user can cure becomes a message and an exit code.
 
     An interrupted one says how to go on, where it can: `go_on` in words, or the folder of a `resumable` run.
@@ -73,12 +73,12 @@ def guarded(work: Callable[[], None], *, resumable: Path | None = None, go_on: s
 
 
 def guard(go_on: str | None = None) -> Callable[[Callable[P, None]], Callable[P, None]]:
-    """Run a whole command by `guarded`."""
+    """Run a whole command by `run_guarded`."""
 
     def wrap(command: Callable[P, None]) -> Callable[P, None]:
         @functools.wraps(command)
         def run(*arguments: P.args, **options: P.kwargs) -> None:
-            guarded(lambda: command(*arguments, **options), go_on=go_on)
+            run_guarded(lambda: command(*arguments, **options), go_on=go_on)
 
         return run
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from silograph.cli.output import guarded, say
+from silograph.cli.output import run_guarded, say
 from silograph.errors import ParameterError
 
 REPORT_HELP = """Show a run: one HTML page that opens offline, and figures for a paper.
@@ -50,7 +50,7 @@ def report(
         for line in () if quiet else said:
             say(line)
 
-    guarded(work)
+    run_guarded(work)
 
 
 def formats_of(text: str | None) -> tuple[str, ...]:

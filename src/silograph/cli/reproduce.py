@@ -10,7 +10,7 @@ from rich.console import Console
 
 from silograph._util.extras import required
 from silograph.cli.options import takes
-from silograph.cli.output import PIPE_WIDTH, Output, complaints, guarded
+from silograph.cli.output import PIPE_WIDTH, Output, complaints, run_guarded
 from silograph.errors import ParameterError
 
 REPRODUCE_HELP = """Check the paper: run its tables and figures, and set our numbers beside the printed ones.
@@ -70,7 +70,7 @@ class ReproduceOptions:
 def reproduce(options: ReproduceOptions) -> None:
     """Run tables and figures of the paper."""
     go_on = "run the same command again: what was finished is kept" if options.names else None
-    guarded(lambda: _reproduce(options), go_on=go_on)
+    run_guarded(lambda: _reproduce(options), go_on=go_on)
 
 
 def _reproduce(options: ReproduceOptions) -> None:

@@ -2,7 +2,7 @@
 
 A checkpoint is a folder. Arrays go to segments, one file per round with the arrays that are new; a manifest, one small
 JSON file, says how everything else looks and where each array lies. An array that was written once is only pointed to
-in later rounds, so that a long memory costs no more per round than a short one. The manifest is renamed into place
+in later rounds, so that a long state costs no more per round than a short one. The manifest is renamed into place
 last: before, the round has not happened; after, it has.
 """
 
@@ -20,7 +20,7 @@ from silograph.protocol.packing import Piece, pack, packed_size, unpack
 CHECKPOINT_FORMAT = 3
 NUMBER = "[0-9]" * 8
 MANIFEST, SEGMENT = f"{NUMBER}.json", f"{NUMBER}.segment"  # other files in the folder are not ours
-ARRAY = "\x00array"  # no key of a memory starts so
+ARRAY = "\x00array"  # no key of a state starts so
 
 
 class Checkpoint:
@@ -36,7 +36,7 @@ class Checkpoint:
         """Write one more round. Arrays that were written may not be altered later: replace them."""
         number = self._round + 1
         segment = _Segment(f"{number:08d}.segment", self._known)
-        body = segment.described(tree)
+        body = segment.describe(tree)
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             if segment.pieces:
@@ -67,16 +67,16 @@ class Checkpoint:
         if checksum != _checksum(manifest):
             raise CheckpointError(f"{path}: is damaged. Start the run anew.")
         self._round = int(manifest["round"])
-        return dict(self._built(manifest["tree"], {}))
+        return dict(self._build(manifest["tree"], {}))
 
-    def _built(self, node: Any, segments: dict[str, bytes]) -> Any:
+    def _build(self, node: Any, segments: dict[str, bytes]) -> Any:
         if isinstance(node, list):
-            return [self._built(child, segments) for child in node]
+            return [self._build(child, segments) for child in node]
         if not isinstance(node, dict):
             return node
         if ARRAY in node:
             return self._array(node[ARRAY], segments)
-        return {key: self._built(child, segments) for key, child in node.items()}
+        return {key: self._build(child, segments) for key, child in node.items()}
 
     def _array(self, where: list[Any], segments: dict[str, bytes]) -> np.ndarray:
         name, offset, shape, checksum, count = where
@@ -119,11 +119,11 @@ class _Segment:
         self.known: dict[int, tuple[np.ndarray, list[Any]]] = {}
         self._before = known
 
-    def described(self, node: Any) -> Any:
+    def describe(self, node: Any) -> Any:
         if isinstance(node, dict):
-            return {key: self.described(child) for key, child in node.items()}
+            return {key: self.describe(child) for key, child in node.items()}
         if isinstance(node, list | tuple):
-            return [self.described(child) for child in node]
+            return [self.describe(child) for child in node]
         if isinstance(node, np.ndarray):
             return {ARRAY: self._place(node)}
         return node.item() if isinstance(node, np.generic) else node

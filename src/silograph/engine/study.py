@@ -152,7 +152,7 @@ def _mean_degree(graphs: Mapping[str, Vector], reported: Reported, cohort: Cohor
     return 2 * sum(edges.values()) / (cohort.pairs.n_nodes * cohort.n_silos)
 
 
-def not_converged(study: StudyResult, settings: StudySettings) -> str | None:
+def convergence_warning(study: StudyResult, settings: StudySettings) -> str | None:
     """What to tell a user whose study ended away from where it should; nothing if all is well."""
     solver = settings.solver_used
     if study.diverged:
@@ -172,7 +172,7 @@ def not_converged(study: StudyResult, settings: StudySettings) -> str | None:
     )
 
 
-def degree_missed(study: StudyResult, settings: StudySettings) -> str | None:
+def degree_warning(study: StudyResult, settings: StudySettings) -> str | None:
     """What to tell a user whose silos cannot have the degree asked for; nothing if they have."""
     if study.degree_reached or settings.degree is None:
         return None

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from silograph._util.types import Matrix, Vector
 from silograph.data.distances import costs_of_distances
 from silograph.data.moments import Moments
-from silograph.engine.study import degree_missed, learn_silos, not_converged
+from silograph.engine.study import convergence_warning, degree_warning, learn_silos
 from silograph.errors import DegreeWarning, ParameterError
 from silograph.estimators.tables import Table, tables_of
 from silograph.graph.allowed import choose_pairs
@@ -194,10 +194,10 @@ class ConsensusGraph(BaseEstimator):
             study.rho,
         )
         self.degree_ = study.degree
-        trouble = not_converged(study, settings)
+        trouble = convergence_warning(study, settings)
         if trouble is not None:
             warnings.warn(trouble, ConvergenceWarning, stacklevel=2)
-        missed = degree_missed(study, settings)
+        missed = degree_warning(study, settings)
         if missed is not None:
             warnings.warn(missed, DegreeWarning, stacklevel=2)
         return self

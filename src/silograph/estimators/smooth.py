@@ -20,7 +20,15 @@ from silograph.errors import DegreeWarning, ParameterError
 from silograph.estimators.tables import check_input
 from silograph.graph.allowed import choose_pairs
 from silograph.graph.pairs import Pairs, default_names
-from silograph.local.learn import Settings, SolverName, degree_missed, graph_of, learn, not_converged, worth_telling
+from silograph.local.learn import (
+    Settings,
+    SolverName,
+    convergence_warning,
+    degree_warning,
+    graph_of,
+    learn,
+    worth_telling,
+)
 
 
 class SmoothGraph(BaseEstimator):
@@ -195,9 +203,9 @@ class SmoothGraph(BaseEstimator):
         self.alpha_ = learned.alpha
         self.beta_ = learned.beta
         if not solution.converged:
-            warnings.warn(not_converged(learned, settings), ConvergenceWarning, stacklevel=3)
+            warnings.warn(convergence_warning(learned, settings), ConvergenceWarning, stacklevel=3)
         if worth_telling(learned, settings):
-            warnings.warn(degree_missed(learned), DegreeWarning, stacklevel=3)
+            warnings.warn(degree_warning(learned), DegreeWarning, stacklevel=3)
         return self
 
     def __sklearn_tags__(self) -> Tags:

@@ -8,7 +8,7 @@ import numpy as np
 from silograph._util.types import Matrix, Vector
 from silograph.engine.study import StudyResult, learn_silos
 from silograph.experiments.recipe import Contender, Point, Recipe, grid_of, settings_of
-from silograph.methods.common.sweeps import Iteration, Swept, sweep_algorithm1, sweep_averaging
+from silograph.methods.common.sweeps import Iteration, SweepResult, sweep_algorithm1, sweep_averaging
 from silograph.protocol.silo import Silo
 
 
@@ -66,7 +66,7 @@ def objective(silos: Sequence[Silo], learned: PointResult, recipe: Recipe, point
     return total
 
 
-def _sweep(silos: Sequence[Silo], contender: Contender, recipe: Recipe, points: Sequence[Point]) -> Swept:
+def _sweep(silos: Sequence[Silo], contender: Contender, recipe: Recipe, points: Sequence[Point]) -> SweepResult:
     costs, pairs = np.stack([silo.cost for silo in silos]), silos[0].pairs
     iteration = Iteration(
         alpha=recipe.alpha,

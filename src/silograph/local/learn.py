@@ -115,7 +115,7 @@ def graph_of(learned: LearnResult, names: Sequence[str]) -> Graph:
     return graph_on(learned.problem.pairs, learned.solution.w, names)
 
 
-def not_converged(learned: LearnResult, settings: Settings) -> str:
+def convergence_warning(learned: LearnResult, settings: Settings) -> str:
     """What to tell a user whose solution misses its tolerance."""
     solution = learned.solution
     cure = "Raise" if settings.solver == "newton" else "Use solver='newton', or raise"
@@ -132,7 +132,7 @@ def worth_telling(learned: LearnResult, settings: Settings) -> bool:
     return settings.degree is not None or not 2 / 3 <= learned.degree / learned.degree_asked <= 3 / 2
 
 
-def degree_missed(learned: LearnResult) -> str:
+def degree_warning(learned: LearnResult) -> str:
     """What to tell a user whose graph cannot have the degree asked for."""
     return (
         f"A mean degree of {learned.degree_asked:g} was not found; the nearest, {learned.degree:g}, was taken. "

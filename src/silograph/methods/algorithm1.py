@@ -36,7 +36,7 @@ from silograph.errors import ParameterError, ProtocolError
 from silograph.local.problem import LocalProblem
 from silograph.local.prox import resting_force
 from silograph.local.solvers.gradient import take_gradient_steps
-from silograph.methods.common.bounds import DUAL_FIELDS, dual_bound, dual_parts, missing_share, within
+from silograph.methods.common.bounds import DUAL_FIELDS, dual_bound, dual_parts, missing_share, shrink_into
 from silograph.methods.common.registry import COUPLING_SETTINGS, GRADIENT_SETTINGS, MethodSpec, Solver
 from silograph.methods.common.settings import StudySettings
 from silograph.methods.common.setup import ModelParameters
@@ -153,7 +153,9 @@ class Algorithm1:
         w = own.w
         far = distance(w, w_con)
         fused = far <= self.settings.gamma_epsilon
-        found = self.model.rho * (w - w_con) / far if not fused else within(resting_force(problem, w), self.model.rho)
+        found = (
+            self.model.rho * (w - w_con) / far if not fused else shrink_into(resting_force(problem, w), self.model.rho)
+        )
         force = np.zeros_like(w) if found is None else found
         parts: Parts = {"objective": problem.value(w) + self.model.rho * far, "force": force, "fused": float(fused)}
         gamma = own.gamma if self.equal else 1 / (far + self.settings.gamma_epsilon)

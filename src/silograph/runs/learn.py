@@ -47,9 +47,9 @@ def learn_files(
     folder of a run that was stopped, by whatever and wherever it was begun: it goes on as if it had not stopped, and a
     finished one is only read. `on_progress` is called with what is going on and the part of it that is done, or None.
 
-    Settings are those of the command line, by name: degree, alpha, beta, tol, zeta, solver; of one table max_iter,
-    neighbours; of several coupling, sparsity, nu, lam, method, rounds, pull; of reading standardize, drop, key, header,
-    precomputed, allow, forbid.
+    Settings go by name: degree, alpha, beta, tol, zeta, solver; of one table also what `SmoothGraph` has (max_iter,
+    neighbours), of several what `ConsensusGraph` has (method, coupling, sparsity, nu, lam, rounds, pull, options and
+    those of gradient steps); of reading standardize, drop, key, header, precomputed, allow, forbid.
 
     The run has its `record`, `consensus_graph`, `graphs` by silo, `history`, `converged`, `warnings` worth telling, and
     `folder`.

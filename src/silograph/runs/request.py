@@ -11,6 +11,7 @@ from silograph.data.alignment import check_silo_names
 from silograph.data.costs import TableOptions
 from silograph.errors import CheckpointError, ParameterError, SilosError
 from silograph.local.learn import Settings
+from silograph.methods.common.registry import UnknownMethodError
 from silograph.methods.common.settings import StudySettings
 from silograph.runs.layout import RunLayout
 
@@ -104,6 +105,8 @@ def read_request(folder: Path) -> tuple[LearnRequest, tuple[str, ...]]:
             tables=_table_options(data["tables"]),
         )
         return request, tuple(data["sha256"])
+    except UnknownMethodError as error:
+        raise CheckpointError(f"{folder}: its method is not installed here ({error}). Install its package.") from error
     except (KeyError, TypeError, ParameterError) as error:
         raise CheckpointError(f"{layout.request}: is damaged ({error}). Start the run anew.") from error
 

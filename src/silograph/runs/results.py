@@ -36,8 +36,8 @@ def table_run(learned: LearnResult, settings: Settings, context: RunContext) -> 
     """The run over one table."""
     graph, solution = one.graph_of(learned, context.nodes), learned.solution
     warnings = {
-        "degree": one.degree_missed(learned) if one.worth_telling(learned, settings) else None,
-        "convergence": None if solution.converged else one.not_converged(learned, settings),
+        "degree": one.degree_warning(learned) if one.worth_telling(learned, settings) else None,
+        "convergence": None if solution.converged else one.convergence_warning(learned, settings),
     }
     result = _result(
         learned,
@@ -60,8 +60,8 @@ def study_run(learned: StudyResult, settings: StudySettings, pairs: Pairs, conte
     kept = [name for name in context.sources if name in learned.graphs]
     graphs = {name: graph_on(pairs, learned.graphs[name], context.nodes) for name in kept}
     warnings = {
-        "degree": several.degree_missed(learned, settings),
-        "convergence": several.not_converged(learned, settings),
+        "degree": several.degree_warning(learned, settings),
+        "convergence": several.convergence_warning(learned, settings),
     }
     result = _result(
         learned,

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from silograph.cli.folders import Systemd, federation_folder
-from silograph.cli.output import NOT_CONVERGED, PIPE_WIDTH, Output, guard, guarded, need_nvflare, tell, warn
+from silograph.cli.output import NOT_CONVERGED, PIPE_WIDTH, Output, guard, need_nvflare, run_guarded, tell, warn
 from silograph.errors import ParameterError
 
 app = typer.Typer(
@@ -159,7 +159,7 @@ def run(
             warn("The certified gap is above the tolerance that the study asks for. Raise its rounds or its tol.")
             raise typer.Exit(NOT_CONVERGED)
 
-    guarded(work, resumable=resume or out)
+    run_guarded(work, resumable=resume or out)
 
 
 DEMO_HELP = """All of it on this machine: found a federation, let sites join, start all, run a study, show the logs.

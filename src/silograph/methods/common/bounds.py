@@ -32,7 +32,7 @@ def missing_share(force_sum: Vector, u: Vector, *, lam: float, n_sharing: float)
     return share
 
 
-def within(force: Vector, rho: float) -> Vector | None:
+def shrink_into(force: Vector, rho: float) -> Vector | None:
     """A force no larger than ρ and nowhere above `force`; nothing if its negative part alone is too large."""
     positive = np.maximum(force, 0.0)
     squares = dot(force, force)
@@ -48,7 +48,7 @@ def within(force: Vector, rho: float) -> Vector | None:
 
 def dual_parts(problem: LocalProblem, force: Vector, *, rho: float, start: Vector) -> tuple[dict[str, float], Vector]:
     """A silo's part of the lower bound, or the word that it has none, and the multipliers that prove it."""
-    feasible = within(force, rho)
+    feasible = shrink_into(force, rho)
     if feasible is None:
         return {"bound": 0.0, "boundless": 1.0}, start
     # Any multipliers make a bound: that they are near the best ones is all that is asked of the solver

@@ -33,7 +33,7 @@ class Iteration:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Swept:
+class SweepResult:
     """The last sound round of each run."""
 
     graphs: np.ndarray  # (runs, silos, pairs)
@@ -51,7 +51,7 @@ def sweep_algorithm1(
     lams: Vector,
     gamma_epsilon: float = 1e-8,
     equal: bool = False,
-) -> Swept:
+) -> SweepResult:
     """Algorithm 1 on silos' costs (silos, pairs), once for each ρ and λ; `equal` is its ablation."""
     n_runs, (n_silos, n_pairs) = rhos.size, costs.shape
     graphs = np.full((n_runs, n_silos, n_pairs), iteration.first_weight)
@@ -63,7 +63,7 @@ def sweep_algorithm1(
             iteration.momentum, iteration.rounds, iteration.local_steps, float(rhos[run]), float(lams[run]),
             gamma_epsilon, equal, graphs[run], consensus[run], gamma[run],
         )  # fmt: skip
-    return Swept(graphs=graphs, consensus=consensus, gamma=gamma)
+    return SweepResult(graphs=graphs, consensus=consensus, gamma=gamma)
 
 
 def sweep_averaging(
@@ -74,7 +74,7 @@ def sweep_averaging(
     *,
     betas: Vector,
     strengths: Vector,
-) -> Swept:
+) -> SweepResult:
     """FedAvg, FedProx, MRMTL or Ditto, once for each β and strength μ; FedAvg takes no notice of the latter."""
     n_runs, (n_silos, n_pairs) = betas.size, costs.shape
     graphs = np.full((n_runs, n_silos, n_pairs), iteration.first_weight)
@@ -88,7 +88,7 @@ def sweep_averaging(
         )  # fmt: skip
         if method in ("fedavg", "fedprox"):
             graphs[run] = consensus[run]  # one graph for all
-    return Swept(graphs=graphs, consensus=consensus, gamma=np.full((n_runs, n_silos), 1 / n_silos))
+    return SweepResult(graphs=graphs, consensus=consensus, gamma=np.full((n_runs, n_silos), 1 / n_silos))
 
 
 @kernel
