@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from silograph.local.prox import _search_slowly, prox_step
 from silograph.local.solvers.newton import default_start
-from silograph.methods.common.bounds import dual_parts, within
+from silograph.methods.common.bounds import dual_parts, shrink_into
 from silograph.methods.common.mixing import coefficients
 from testing.problems import random_problem
 
@@ -54,7 +54,7 @@ def test_the_search_for_hard_problems_finds_the_same_graph(n, seed, listed, log_
 @given(seed=seeds, n=st.integers(1, 30), log_rho=st.floats(-3, 3))
 def test_a_force_is_lessened_only_where_that_keeps_sums_below(seed, n, log_rho):
     force, rho = np.random.default_rng(seed).normal(size=n), 10.0**log_rho
-    inside = within(force, rho)
+    inside = shrink_into(force, rho)
     if inside is None:
         assert np.linalg.norm(np.minimum(force, 0)) > rho
     else:
