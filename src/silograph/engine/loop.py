@@ -91,8 +91,8 @@ def _round(method: Method, engine: Engine, run_id: str, state: CoordinatorState)
     check_parts(state.parts, fields, n_pairs=cohort.pairs.size, header=header, source="coordinator")
     total = engine.exchange(method, Task(header=header, parts=state.parts))
     decision = method.merge(cohort, state.own, total)
-    own = {name: value for name, value in decision.record.items() if name not in ("round", "step", "silos")}
-    record = {"round": number, "step": state.step, "silos": total.n_silos, **own}
+    place = {"round": number, "step": state.step, "silos": total.n_silos}
+    record = {**place, **decision.record, **place}  # first, and not the method's to say
     return _after(decision, history=(*state.history, record), reported={**state.reported, **total.reported})
 
 

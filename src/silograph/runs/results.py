@@ -1,7 +1,7 @@
 """From what was learned to a run: named graphs, and the record of how they came about."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -80,8 +80,8 @@ def study_run(learned: StudyResult, settings: StudySettings, pairs: Pairs, conte
         rounds=learned.n_rounds,
         setup_rounds=learned.n_setup_rounds,
     )
-    record = _record("silos", graphs, learned.reported, settings.parameters, result, warnings, context)
-    record = replace(record, about=spec_of(settings.method).about)
+    about = spec_of(settings.method).about
+    record = _record("silos", graphs, learned.reported, settings.parameters, result, warnings, context, about)
     return RunData(folder=context.folder, record=record, main=consensus, graphs=graphs, history=learned.history)
 
 
@@ -124,6 +124,7 @@ def _record(
     result: ResultRecord,
     warnings: Mapping[str, str | None],
     context: RunContext,
+    about: str = "",
 ) -> RunRecord:
     return RunRecord(
         kind=kind,
@@ -133,7 +134,8 @@ def _record(
         ),
         resumed=context.resumed,
         parameters={**parameters, **context.options},
+        about=about,
         result=result,
-        warnings={about: text for about, text in warnings.items() if text is not None},
+        warnings={name: text for name, text in warnings.items() if text is not None},
         federation=context.federation,
     )
