@@ -38,7 +38,7 @@ SETTINGS = {
         "gamma_cap": 5,
         "step": "lipschitz",
     },
-    "algorithm1, diverging": {"degree": 2, "method": "algorithm1", "rounds": 60, "step": 1e3},
+    "algorithm1, diverging": {"degree": 2, "method": "algorithm1", "rounds": 60, "step": 30.0},
     "independent": {"degree": 2, "method": "independent"},
     "independent, gradient": {"degree": 2, "method": "independent", "solver": "gradient", "rounds": 3},
     "pooled": {"degree": 2, "method": "pooled"},

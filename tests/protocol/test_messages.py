@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from silograph.errors import ProtocolError
+from silograph.graph.pairs import Pairs
 from silograph.protocol.checks import LONGEST_LIST, check_parts, check_update
 from silograph.protocol.codec import HEAD, MAGIC, WIRE_FORMAT, decode_task, decode_update, encode_task, encode_update
 from silograph.protocol.messages import (
@@ -20,10 +21,13 @@ from silograph.protocol.messages import (
     PAIRS_NONNEGATIVE,
     Header,
     Task,
+    Total,
     Update,
+    parts_of,
     update_of,
 )
 from silograph.protocol.sums import add_up
+from silograph.protocol.units import Units
 
 HEADER = Header(run="0f", method="exact", step="mix", round=7)
 TASK, UPDATE = 0, 1
@@ -44,9 +48,17 @@ def bits(value: np.ndarray | float) -> tuple[tuple[int, ...], bytes]:
     return np.shape(value), np.asarray(value, dtype="<f8").tobytes()
 
 
-def summed(update: Update) -> dict:
-    """What an update holds, the one way to learn it: the sum of one."""
-    return {name: bits(value) for name, value in add_up([update]).parts.items()}
+SUMMED = {"force": PAIRS, "primal": NUMBER, "other": NUMBER, "more": NUMBER}
+
+
+def total_of(updates: list[Update]) -> Total:
+    """The sum, in units of one."""
+    return add_up(updates, SUMMED, Units())
+
+
+def held(update: Update) -> dict:
+    """What an update holds, to the last bit."""
+    return {name: bits(value) for name, value in parts_of(update).items()}
 
 
 def a_task() -> bytes:
@@ -107,7 +119,7 @@ def test_an_update_arrives_to_the_last_bit(vector, number, told):
     sent = update_of(HEADER, "a", {"force": vector.astype(float), "primal": number}, reported=told)
     got = decode_update(encode_update(sent))
     assert got.header == HEADER
-    assert summed(got) == summed(sent)
+    assert held(got) == held(sent)
     assert {name: bits(value) for name, value in got.reported.items()} == {k: bits(v) for k, v in told.items()}
 
 
@@ -132,8 +144,8 @@ def test_what_arrives_passes_the_check_that_what_was_sent_passed():
     expected = {"u": PAIRS, "accuracy": NUMBER, "mixing": LIST, "none": LIST}
     parts = {"u": np.array([1.0, -2.0]), "accuracy": 0.5, "mixing": np.array([3.0]), "none": np.zeros(0)}
     arrived = decode_task(encode_task(Task(header=HEADER, parts=parts))).parts
-    check_parts(parts, expected, n_pairs=2, header=HEADER, source="task")
-    check_parts(arrived, expected, n_pairs=2, header=HEADER, source="task")
+    check_parts(parts, expected, pairs=Pairs.listed(3, [(0, 1), (1, 2)]), header=HEADER, source="task")
+    check_parts(arrived, expected, pairs=Pairs.listed(3, [(0, 1), (1, 2)]), header=HEADER, source="task")
 
 
 # --- adding up --------------------------------------------------------------------------------------------------------
@@ -144,19 +156,19 @@ def test_a_sum_does_not_depend_on_the_order_of_silos_to_the_last_bit(seed, n_sil
     rng = np.random.default_rng(seed)
 
     def some(shape):
-        return rng.choice([-1.0, 1.0, 0.0, -0.0], size=shape) * 10.0 ** rng.uniform(-320, 300, size=shape)
+        return rng.choice([-1.0, 1.0, 0.0, -0.0], size=shape) * 10.0 ** rng.uniform(-320, 26, size=shape)
 
     updates = [
         update_of(HEADER, f"silo {i}", {"force": some(n_pairs), "primal": float(some(()))}) for i in range(n_silos)
     ]
-    sums = {tuple(map(bits, add_up(order).parts.values())) for order in permutations(updates)}
+    sums = {tuple(map(bits, total_of(order).parts.values())) for order in permutations(updates)}
     assert len(sums) == 1
 
 
 @given(rows=st.lists(st.lists(st.integers(-(2**40), 2**40), min_size=3, max_size=3), min_size=1, max_size=6))
 def test_whole_numbers_add_up_exactly(rows):
     updates = [update_of(HEADER, f"{i}", {"force": np.array(row, float)}) for i, row in enumerate(rows)]
-    np.testing.assert_array_equal(add_up(updates).vector("force"), np.sum(rows, axis=0))
+    np.testing.assert_array_equal(total_of(updates).vector("force"), np.sum(rows, axis=0))
 
 
 def test_an_update_does_not_offer_its_numbers():
@@ -165,7 +177,7 @@ def test_an_update_does_not_offer_its_numbers():
 
 
 def test_a_sum_holds_no_more_than_the_sum_and_what_was_told_singly():
-    total = add_up([update_of(HEADER, name, {"force": np.ones(3)}, reported={"edges": 2.0}) for name in "ab"])
+    total = total_of([update_of(HEADER, name, {"force": np.ones(3)}, reported={"edges": 2.0}) for name in "ab"])
     assert {field.name for field in fields(total)} == {"header", "n_silos", "parts", "reported"}
     assert total.parts["force"].base is None, "a view would bring the silos' vectors along"
     assert total.reported == {"a": {"edges": 2.0}, "b": {"edges": 2.0}}
@@ -173,24 +185,24 @@ def test_a_sum_holds_no_more_than_the_sum_and_what_was_told_singly():
 
 def test_changing_a_sum_does_not_change_a_silos_vector():
     own = np.ones(3)
-    add_up([update_of(HEADER, "a", {"force": own})]).vector("force")[:] = 5.0
+    total_of([update_of(HEADER, "a", {"force": own})]).vector("force")[:] = 5.0
     np.testing.assert_array_equal(own, 1.0)
 
 
 def test_no_answers_have_no_sum():
     with pytest.raises(ProtocolError, match="No silo answered"):
-        add_up([])
+        total_of([])
 
 
-def test_answers_to_different_tasks_do_not_add_up():
+def test_answers_to_different_tasks_do_not_total_of():
     later = Header(run="0f", method="exact", step="mix", round=8)
     with pytest.raises(ProtocolError, match=r"late.*round=7.*round=8"):
-        add_up([update_of(HEADER, "a", {"primal": 1.0}), update_of(later, "late", {"primal": 1.0})])
+        total_of([update_of(HEADER, "a", {"primal": 1.0}), update_of(later, "late", {"primal": 1.0})])
 
 
 def test_a_silo_answers_once():
     with pytest.raises(ProtocolError, match="two of 'a'"):
-        add_up([update_of(HEADER, name, {"primal": 1.0}) for name in "aba"])
+        total_of([update_of(HEADER, name, {"primal": 1.0}) for name in "aba"])
 
 
 @pytest.mark.parametrize(
@@ -198,9 +210,9 @@ def test_a_silo_answers_once():
     [{}, {"other": 1.0}, {"force": np.ones(3)}, {"force": 1.0}, {"force": np.ones(2), "more": 1.0}],
     ids=["nothing", "another part", "another length", "a number", "one more"],
 )
-def test_answers_of_different_form_do_not_add_up(parts):
+def test_answers_of_different_form_do_not_total_of(parts):
     with pytest.raises(ProtocolError, match="odd"):
-        add_up([update_of(HEADER, "a", {"force": np.ones(2)}), update_of(HEADER, "odd", parts)])
+        total_of([update_of(HEADER, "a", {"force": np.ones(2)}), update_of(HEADER, "odd", parts)])
 
 
 # --- what is malformed is refused -------------------------------------------------------------------------------------
@@ -404,7 +416,7 @@ SOUND = {"w": np.array([0.0, 1.0, 2.0]), "force": -np.ones(3), "gap": 0.0, "prim
 
 
 def check(parts):
-    check_parts(parts, FIELDS, n_pairs=3, header=HEADER, source="Zürich")
+    check_parts(parts, FIELDS, pairs=Pairs.all(3), header=HEADER, source="Zürich")
 
 
 def test_parts_that_are_as_declared_pass():
@@ -469,7 +481,13 @@ def arriving(header: Header = HEADER, told: dict | None = None, **parts) -> Upda
 
 
 def test_an_answer_to_the_task_is_let_in():
-    check_update(arriving(told={"contribution": np.inf}), Task(header=HEADER, parts={}), {"a": NUMBER}, n_pairs=3)
+    check_update(
+        arriving(told={"contribution": np.inf}),
+        Task(header=HEADER, parts={}),
+        {"a": NUMBER},
+        pairs=Pairs.all(3),
+        units=Units(),
+    )
 
 
 @pytest.mark.parametrize(
@@ -485,4 +503,4 @@ def test_an_answer_to_the_task_is_let_in():
 )
 def test_any_other_is_refused_with_the_silo_named(update, words):
     with pytest.raises(ProtocolError, match=words):
-        check_update(update, Task(header=HEADER, parts={}), {"a": NUMBER}, n_pairs=3)
+        check_update(update, Task(header=HEADER, parts={}), {"a": NUMBER}, pairs=Pairs.all(3), units=Units())

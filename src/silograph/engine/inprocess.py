@@ -48,7 +48,7 @@ class InProcess:
         each = map if self._pool is None else self._pool.map
         answers = list(each(lambda silo: self._ask(method, silo, task), self.silos))
         self._states = {silo.name: state for silo, (_, state) in zip(self.silos, answers, strict=True)}
-        return add_up([update for update, _ in answers])
+        return add_up([update for update, _ in answers], method.steps[task.header.step].up, method.units(task))
 
     def _ask(self, method: Method, silo: Silo, task: Task) -> tuple[Update, SiloState[Any]]:
         return answer_task(method, silo, self._states[silo.name], task, report=self._report, checked=True)

@@ -88,7 +88,7 @@ def _round(method: Method, engine: Engine, run_id: str, state: CoordinatorState)
     number, cohort = len(state.history) + 1, engine.cohort
     header = Header(run=run_id, method=method.name, step=state.step, round=number)
     fields = method.steps[state.step].down
-    check_parts(state.parts, fields, n_pairs=cohort.pairs.size, header=header, source="coordinator")
+    check_parts(state.parts, fields, pairs=cohort.pairs, header=header, source="coordinator")
     total = engine.exchange(method, Task(header=header, parts=state.parts))
     decision = method.merge(cohort, state.own, total)
     place = {"round": number, "step": state.step, "silos": total.n_silos}

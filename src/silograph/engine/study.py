@@ -21,6 +21,7 @@ from silograph.methods.common.setup import ModelParameters, build_setup
 from silograph.protocol.messages import Reported
 from silograph.protocol.method import Cohort, Method, Outcome, RoundRecord
 from silograph.protocol.silo import Silo
+from silograph.protocol.units import check_costs, unit_for
 
 OnRound = Callable[[str, RoundRecord], None]  # stage, record
 
@@ -44,6 +45,7 @@ class StudyResult:
     beta: float
     rho: float
     lam: float
+    cost_unit: float  # what z/N was counted in
     coupling: float | None  # what was asked for; None where ν and λ were given, or the method has neither
     sparsity: float | None
     degree: float  # mean number of neighbours over all silos' graphs; NaN where one keeps it to itself
@@ -73,12 +75,21 @@ def learn_silos(
     `checkpoint` is a folder to write each round to, and to go on from if it has some. `start` is the consensus of a
     similar study, such as the last one on a path of couplings.
     """
+    settings = with_unit(settings, silos)
     engine = InProcess(silos, report=settings.report, workers=workers)
     run_id = run_identity(silos, settings, start)
     try:
         return learn_on(engine, settings, run_id=run_id, checkpoint=checkpoint, start=start, on_round=on_round)
     finally:
         engine.close()
+
+
+def with_unit(settings: StudySettings, silos: Sequence[Silo]) -> StudySettings:
+    """The settings with the unit of costs: the one given, which must fit every silo, or one that does."""
+    unit = unit_for([silo.cost for silo in silos]) if settings.cost_unit is None else settings.cost_unit
+    for silo in silos:
+        check_costs(silo.cost, unit, silo.name)
+    return replace(settings, cost_unit=unit)
 
 
 def run_identity(silos: Sequence[Silo], settings: StudySettings, start: Vector | None = None) -> str:
@@ -134,6 +145,7 @@ def learn_on(
         beta=parameters.beta,
         rho=parameters.rho,
         lam=parameters.lam,
+        cost_unit=settings.cost_unit_used,
         coupling=setup.coupling,
         sparsity=setup.sparsity,
         degree=_mean_degree(graphs, finished.reported, engine.cohort),

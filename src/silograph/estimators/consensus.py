@@ -63,6 +63,9 @@ class ConsensusGraph(BaseEstimator):
         The paper's ξ.
     zeta : float, optional
         Added to each degree under the logarithm; by default 0, or the paper's 0.5 for gradient steps.
+    cost_unit : float, optional
+        The power of two in which mean squared differences are added up. By default 1, or one that fits where 1 does
+        not: signals of about 1e-6 or 1e6.
     pull : float, optional
         Strength μ of FedProx, MRMTL and Ditto, in units of 4β; by default 1.
     weights : {"adaptive", "equal"}
@@ -140,6 +143,7 @@ class ConsensusGraph(BaseEstimator):
         step: float | Literal["lipschitz"] | None = None,
         momentum: float = 0.9,
         zeta: float | None = None,
+        cost_unit: float | None = None,
         pull: float | None = None,
         weights: Literal["adaptive", "equal"] = "adaptive",
         fresh: bool = False,
@@ -159,7 +163,7 @@ class ConsensusGraph(BaseEstimator):
         self.standardize, self.metric, self.allowed, self.forbidden = standardize, metric, allowed, forbidden
         self.method, self.tol, self.solver, self.rounds = method, tol, solver, rounds
         self.local_steps, self.step, self.momentum = local_steps, step, momentum
-        self.zeta, self.pull, self.weights, self.fresh = zeta, pull, weights, fresh
+        self.zeta, self.cost_unit, self.pull, self.weights, self.fresh = zeta, cost_unit, pull, weights, fresh
         self.gamma_cap, self.gamma_epsilon, self.first_weight = gamma_cap, gamma_epsilon, first_weight
         self.options = options
         self.report, self.warm_start, self.n_jobs = report, warm_start, n_jobs

@@ -40,10 +40,23 @@ from silograph.methods.common.bounds import DUAL_FIELDS, dual_bound, dual_parts,
 from silograph.methods.common.registry import COUPLING_SETTINGS, GRADIENT_SETTINGS, MethodSpec, Solver
 from silograph.methods.common.settings import StudySettings
 from silograph.methods.common.setup import ModelParameters
-from silograph.methods.common.steps import LocalSteps, is_sound, steps_of
-from silograph.protocol.messages import NUMBER, NUMBER_NONNEGATIVE, PAIRS, PAIRS_NONNEGATIVE, Parts, Step, Task, Total
+from silograph.methods.common.steps import LocalSteps, steps_of
+from silograph.protocol.messages import (
+    FLAG,
+    FORCE,
+    NUMBER_NONNEGATIVE,
+    OBJECTIVE,
+    PAIRS,
+    PAIRS_NONNEGATIVE,
+    Field,
+    Parts,
+    Step,
+    Task,
+    Total,
+)
 from silograph.protocol.method import Answer, Cohort, Decision, Outcome, RoundRecord, States, report_on
 from silograph.protocol.silo import Silo, SiloState
+from silograph.protocol.units import Units
 from silograph.theory import lipschitz_constant
 
 LOOSE = 1e-2  # relative gap beyond which its user is told
@@ -53,15 +66,13 @@ STEPS = MappingProxyType(
         "round": Step(
             down={"w_con": PAIRS_NONNEGATIVE, "gamma_mean": NUMBER_NONNEGATIVE},
             up={
-                "objective": NUMBER,
-                "weighted": PAIRS_NONNEGATIVE,
-                "gamma": NUMBER_NONNEGATIVE,
-                "diverged": NUMBER_NONNEGATIVE,
+                "objective": OBJECTIVE,
+                "weighted": PAIRS_NONNEGATIVE,  # γw has no unit
+                "gamma": Field("number", "1/weight", nonnegative=True),
+                "diverged": FLAG,
             },
         ),
-        "close": Step(
-            down={"w_con": PAIRS_NONNEGATIVE}, up={"objective": NUMBER, "force": PAIRS, "fused": NUMBER_NONNEGATIVE}
-        ),
+        "close": Step(down={"w_con": PAIRS_NONNEGATIVE}, up={"objective": OBJECTIVE, "force": FORCE, "fused": FLAG}),
         "certify": Step(down={"share": PAIRS, "fused": NUMBER_NONNEGATIVE}, up=DUAL_FIELDS),
     }
 )
@@ -103,6 +114,9 @@ class Algorithm1:
         """Whether this is the ablation: γ_i = 1/I for ever."""
         return self.settings.weights == "equal"
 
+    def units(self, task: Task) -> Units:
+        return self.model.units
+
     # --- the silo's half: lines 3 to 11 -----------------------------------------------------------------------------
 
     def local(self, silo: Silo, state: SiloState[Algorithm1Silo], task: Task) -> Answer[Algorithm1Silo]:
@@ -127,7 +141,7 @@ class Algorithm1:
             anchor=w_con,
             pull=self.model.rho * gamma,
         )
-        diverged = not is_sound(w)
+        diverged = not self.model.is_sound(w)
         if not diverged:
             own = Algorithm1Silo(w=w, w_before=w_before, gamma=gamma)
         if self.settings.fresh and not self.equal:

@@ -26,18 +26,14 @@ from silograph.methods.common.averaging import (
 from silograph.methods.common.registry import GRADIENT_SETTINGS, MethodSpec, Solver
 from silograph.methods.common.settings import StudySettings
 from silograph.methods.common.setup import ModelParameters
-from silograph.methods.common.steps import LocalSteps, is_sound
-from silograph.protocol.messages import NUMBER, NUMBER_NONNEGATIVE, PAIRS_NONNEGATIVE, Parts, Step, Task, Total
+from silograph.methods.common.steps import LocalSteps
+from silograph.protocol.messages import COUNT, GAP, OBJECTIVE, PAIRS_NONNEGATIVE, Parts, Step, Task, Total
 from silograph.protocol.method import Answer, Cohort, Decision, Method, Outcome, States, report_on
 from silograph.protocol.silo import Silo, SiloState
+from silograph.protocol.units import Units
 
 EXACT_STEPS = MappingProxyType(
-    {
-        "learn": Step(
-            down={"u": PAIRS_NONNEGATIVE},
-            up={"objective": NUMBER, "gap": NUMBER_NONNEGATIVE, "edges": NUMBER_NONNEGATIVE},
-        )
-    }
+    {"learn": Step(down={"u": PAIRS_NONNEGATIVE}, up={"objective": OBJECTIVE, "gap": GAP, "edges": COUNT})}
 )
 
 
@@ -49,7 +45,8 @@ def local(steps: LocalSteps, silo: Silo, state: SiloState[OwnGraph], task: Task)
         return close_at_own(steps, silo, own, mean)
     own, personal = advance_own(steps, silo, own, mean)
     w, _ = steps.advance(silo, mean, mean)
-    return Answer(parts=round_parts(w if is_sound(personal) else personal, mean), state=own)
+    sound = steps.model.is_sound(personal)
+    return Answer(parts=round_parts(steps, w if sound else personal, mean), state=own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +59,9 @@ class ExactDitto:
 
     settings: StudySettings
     model: ModelParameters
+
+    def units(self, task: Task) -> Units:
+        return self.model.units
 
     def local(self, silo: Silo, state: SiloState[None], task: Task) -> Answer[None]:
         u, pull = task.vector("u"), LocalSteps(self.settings, self.model).pull

@@ -40,9 +40,12 @@ from silograph.methods.common.setup import ModelParameters
 from silograph.methods.independent import Independent
 from silograph.methods.pooled import Pooled
 from silograph.protocol.messages import (
+    FLAG,
+    FORCE,
     LIST,
     NUMBER,
     NUMBER_NONNEGATIVE,
+    OBJECTIVE,
     PAIRS,
     PAIRS_NONNEGATIVE,
     Field,
@@ -53,6 +56,7 @@ from silograph.protocol.messages import (
 )
 from silograph.protocol.method import Answer, Cohort, Decision, Method, Outcome, States, report_on
 from silograph.protocol.silo import Silo, SiloState
+from silograph.protocol.units import Units
 
 # Behind each, in brackets, the mean number of rounds to 1e-6 with other values, on the 116 instances of
 # testing/silo_problems.py with at most 40 nodes; as it stands it is 10.1, at most 27. All were certified but where it
@@ -70,7 +74,8 @@ NEAR = 3.0  # times the tolerance: a round expected to end there is treated as t
 BEND = 0.4  # how much a node's edges bend together, times √(neighbours) [0: 13.6, one fails; 0.13: 10.5, 1.2: 10.8]
 RESTART = 2.0  # growth of the residual at which mixing starts anew [1.2: 10.1, 5: 10.2]
 
-PRODUCTS = Field("list", one_longer_than="mixing")
+PRODUCTS = Field("list", "energy", one_longer_than="mixing")
+METRIC = Field("pairs", "curvature", nonnegative=True)
 DOWN = {
     "u": PAIRS_NONNEGATIVE,
     "share": PAIRS,  # of what the forces miss
@@ -78,13 +83,13 @@ DOWN = {
     "adopt": NUMBER,  # whether to adopt the metric last proposed
     "last": NUMBER,  # whether this round may be the last
 }
-STEPPED = {"primal": NUMBER, "fused": NUMBER_NONNEGATIVE, "target": PAIRS, "force": PAIRS}
+STEPPED = {"primal": OBJECTIVE, "fused": FLAG, "target": Field("pairs", "slope"), "force": FORCE}
 STEPS = MappingProxyType(
     {
-        "start": Step(down={"u": PAIRS_NONNEGATIVE}, up=STEPPED | {"metric": PAIRS_NONNEGATIVE}),
-        "adapt": Step(down=DOWN, up=DUAL_FIELDS | STEPPED | {"metric": PAIRS_NONNEGATIVE}),
+        "start": Step(down={"u": PAIRS_NONNEGATIVE}, up=STEPPED | {"metric": METRIC}),
+        "adapt": Step(down=DOWN, up=DUAL_FIELDS | STEPPED | {"metric": METRIC}),
         "mix": Step(down=DOWN | {"mixing": LIST}, up=DUAL_FIELDS | STEPPED | {"products": PRODUCTS}),
-        "close": Step(down={"u": PAIRS_NONNEGATIVE}, up={"primal": NUMBER, "fused": NUMBER_NONNEGATIVE}),
+        "close": Step(down={"u": PAIRS_NONNEGATIVE}, up={"primal": OBJECTIVE, "fused": FLAG}),
     }
 )
 
@@ -136,6 +141,9 @@ class ExactSplitting:
 
     settings: StudySettings
     model: ModelParameters  # with ρ > 0
+
+    def units(self, task: Task) -> Units:
+        return self.model.units
 
     # --- the silo's half ----------------------------------------------------------------------------------------------
 

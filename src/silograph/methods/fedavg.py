@@ -16,7 +16,7 @@ def local(steps: LocalSteps, silo: Silo, state: SiloState[OwnGraph], task: Task)
     if is_closing(task):
         return close_at(silo, mean, mean, steps.model.problem(silo).value(mean))
     w, _ = steps.advance(silo, mean, mean)
-    return Answer(parts=round_parts(w, mean))
+    return Answer(parts=round_parts(steps, w, mean))
 
 
 METHOD = MethodSpec(

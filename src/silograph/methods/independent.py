@@ -15,18 +15,27 @@ from silograph.local.solvers.polish import solve_to_rounding
 from silograph.methods.common.registry import GRADIENT_SETTINGS, MethodSpec, Solver
 from silograph.methods.common.settings import StudySettings
 from silograph.methods.common.setup import ModelParameters
-from silograph.methods.common.steps import LocalSteps, is_sound
-from silograph.protocol.messages import NUMBER, NUMBER_NONNEGATIVE, PAIRS_NONNEGATIVE, Parts, Step, Task, Total
+from silograph.methods.common.steps import LocalSteps
+from silograph.protocol.messages import (
+    COUNT,
+    FLAG,
+    GAP,
+    OBJECTIVE,
+    PAIRS_NONNEGATIVE,
+    WEIGHTS,
+    Parts,
+    Step,
+    Task,
+    Total,
+)
 from silograph.protocol.method import Answer, Cohort, Decision, Outcome, States, report_on
 from silograph.protocol.silo import Silo, SiloState
+from silograph.protocol.units import Units
 
 STEPS = MappingProxyType(
     {
-        "learn": Step(
-            down={},
-            up={"objective": NUMBER, "gap": NUMBER_NONNEGATIVE, "diverged": NUMBER_NONNEGATIVE, "w": PAIRS_NONNEGATIVE},
-        ),
-        "close": Step(down={"u": PAIRS_NONNEGATIVE}, up={"edges": NUMBER_NONNEGATIVE}),
+        "learn": Step(down={}, up={"objective": OBJECTIVE, "gap": GAP, "diverged": FLAG, "w": WEIGHTS}),
+        "close": Step(down={"u": PAIRS_NONNEGATIVE}, up={"edges": COUNT}),
     }
 )
 
@@ -41,6 +50,9 @@ class Independent:
 
     settings: StudySettings
     model: ModelParameters
+
+    def units(self, task: Task) -> Units:
+        return self.model.units
 
     def local(self, silo: Silo, state: SiloState[None], task: Task) -> Answer[None]:
         if task.header.step == "close":
@@ -57,7 +69,7 @@ class Independent:
             steps = LocalSteps(self.settings, self.model)
             first = np.full(silo.pairs.size, self.settings.first_weight)
             w, _ = steps.advance(silo, first, first, times=self.settings.rounds_used)
-            diverged = not is_sound(w)
+            diverged = not self.model.is_sound(w)
             w = first if diverged else w
             gap = problem.gap(w, problem.multipliers(w))
         parts: Parts = {"objective": problem.value(w), "gap": gap, "diverged": float(diverged), "w": w}

@@ -32,7 +32,7 @@ def local(steps: LocalSteps, silo: Silo, state: SiloState[OwnGraph], task: Task)
     if is_closing(task):
         return close_at_own(steps, silo, own, mean)
     own, w = advance_own(steps, silo, own, mean)
-    return Answer(parts=round_parts(w, mean), state=own)
+    return Answer(parts=round_parts(steps, w, mean), state=own)
 
 
 def build(settings: StudySettings, model: ModelParameters) -> Method:

@@ -18,16 +18,28 @@ from silograph.local.solvers.polish import solve_to_rounding
 from silograph.methods.common.registry import MethodSpec, Solver
 from silograph.methods.common.settings import StudySettings
 from silograph.methods.common.setup import ModelParameters
-from silograph.protocol.messages import NUMBER, NUMBER_NONNEGATIVE, PAIRS, PAIRS_NONNEGATIVE, Parts, Step, Task, Total
+from silograph.protocol.messages import (
+    BOUND,
+    COUNT,
+    OBJECTIVE,
+    PAIRS,
+    PAIRS_NONNEGATIVE,
+    Field,
+    Parts,
+    Step,
+    Task,
+    Total,
+)
 from silograph.protocol.method import Answer, Cohort, Decision, Outcome, States, report_on
 from silograph.protocol.silo import Silo, SiloState
+from silograph.protocol.units import Units
 
 STEPS = MappingProxyType(
     {
         "close": Step(
-            down={"u": PAIRS_NONNEGATIVE}, up={"objective": NUMBER, "slope": PAIRS, "edges": NUMBER_NONNEGATIVE}
+            down={"u": PAIRS_NONNEGATIVE}, up={"objective": OBJECTIVE, "slope": Field("pairs", "slope"), "edges": COUNT}
         ),
-        "certify": Step(down={"share": PAIRS}, up={"bound": NUMBER}),
+        "certify": Step(down={"share": PAIRS}, up={"bound": BOUND}),
     }
 )
 
@@ -56,6 +68,9 @@ class Pooled:
 
     settings: StudySettings
     model: ModelParameters
+
+    def units(self, task: Task) -> Units:
+        return self.model.units
 
     def local(self, silo: Silo, state: SiloState[PooledSilo], task: Task) -> Answer[PooledSilo]:
         problem = self.model.problem(silo)

@@ -4,30 +4,40 @@ Each side checks once: the silo what it is asked and what it answers, the coordi
 """
 
 from collections.abc import Mapping
-from math import isnan
+from math import isnan, sqrt
 
 import numpy as np
 
 from silograph._util.kernel import kernel
 from silograph._util.types import Vector
 from silograph.errors import ProtocolError
+from silograph.graph.pairs import Pairs
+from silograph.protocol.fixed import LARGEST_TERM
 from silograph.protocol.messages import Field, Header, Parts, Task, Update, parts_of
+from silograph.protocol.units import LARGEST_COST, Units
 
 LONGEST_LIST = 1000
-# Beyond these, sums or squares overflow; no data that are accepted lead there, nor steps that are too long
-FARTHEST: dict[str, float] = {"pairs": 1e150, "number": 1e300, "list": 1e300}
+# Of what is sent down and not added up: beyond these, squares overflow; no data that are accepted lead there
+FARTHEST: dict[str, float] = {"pairs": 1e150, "number": 1e300, "list": 1e300, "flag": 1.0}
+SLACK = 1e-6  # relative, for rounding where a bound is met
 FLOAT64 = np.dtype(np.float64)
 REPORTABLE = {"samples", "edges", "distance", "contribution"}  # what a silo may tell of itself, if it is allowed to
 
 
-def check_parts(parts: Parts, fields: Mapping[str, Field], *, n_pairs: int, header: Header, source: str) -> None:
-    """Raise unless `parts` are just what `fields` say: names, shapes, float64, finite, signs."""
+def check_parts(
+    parts: Parts, fields: Mapping[str, Field], *, pairs: Pairs, header: Header, source: str, units: Units | None = None
+) -> None:
+    """Raise unless `parts` are just what `fields` say: names, shapes, float64, finite, signs.
+
+    With `units`, they are terms of a sum: their sizes, too.
+    """
     if parts.keys() != fields.keys():
         raise ProtocolError(
             f"{_place(source, header)}: expected {sorted(fields)}, got {sorted(parts)}. Do both sides run one version?"
         )
     for name, expected in fields.items():
-        complaint = _complaint(parts[name], expected, n_pairs)
+        most = FARTHEST[expected.kind] if units is None else _largest(expected, pairs, units)
+        complaint = _complaint(parts[name], expected, pairs.size, most)
         if complaint is not None:
             raise ProtocolError(f"{_place(source, header)}, {name}: {complaint}")
 
@@ -36,10 +46,29 @@ def _place(source: str, header: Header) -> str:
     return f"{source}, round {header.round} ({header.method}, {header.step})"
 
 
-def _complaint(part: Vector | float, expected: Field, n_pairs: int) -> str | None:
+def _largest(expected: Field, pairs: Pairs, units: Units) -> float:
+    """The largest magnitude that a term of this field may have: what the model says, and what sums have room for."""
+    unit = 2.0 ** units.exponent(expected.unit)
+    room = LARGEST_TERM * unit * (1 - 2**-53)
+    match expected.most:
+        case None:
+            return room
+        case "degree":
+            return min(room, pairs.n_nodes - 1)
+        case "pairs":
+            return min(room, pairs.size)
+        case "force":
+            return min(room, units.rho * (1 + SLACK))
+        case "cost":
+            return min(units.largest_cost * (1 + SLACK), unit * LARGEST_COST)
+        case number:
+            return number
+
+
+def _complaint(part: Vector | float, expected: Field, n_pairs: int, most: float) -> str | None:
     """What is wrong with a part; nothing if it is as it should be."""
     quick = type(part) is float and expected.kind == "number"  # by far the most
-    if quick and abs(float(part)) <= FARTHEST["number"] and not (expected.nonnegative and float(part) < 0):
+    if quick and abs(float(part)) <= most and not (expected.nonnegative and float(part) < 0):
         return None
     values = np.asarray(part)
     if values.dtype != FLOAT64:
@@ -48,35 +77,40 @@ def _complaint(part: Vector | float, expected: Field, n_pairs: int) -> str | Non
         return f"expected at most {LONGEST_LIST} numbers, got shape {values.shape}."
     if expected.kind != "list" and values.shape != ((n_pairs,) if expected.kind == "pairs" else ()):
         return f"expected shape {(n_pairs,) if expected.kind == 'pairs' else ()}, got {values.shape}."
-    least, largest = _range(values.ravel())
+    least, largest, square = _range(values.ravel())
     if isnan(least):
         return "expected finite numbers, got NaN or infinity."
-    if max(-least, largest) > FARTHEST[expected.kind]:
-        return f"expected numbers up to {FARTHEST[expected.kind]:g}, got {least:g} to {largest:g}."
+    if expected.kind == "flag" and least not in (0.0, 1.0):
+        return f"expected 0 or 1, got {least:g}."
+    if max(-least, largest) > most:
+        return f"expected numbers up to {most:g}, got {least:g} to {largest:g}."
+    if expected.most == "force" and sqrt(square) > most:
+        return f"expected a force of at most {most:g} in all, got {sqrt(square):g}."
     if expected.nonnegative and least < 0:
         return f"expected numbers ≥ 0, got {least:g}."
     return None
 
 
 @kernel
-def _range(values: Vector) -> tuple[float, float]:
-    """The least and the largest of the numbers, ∞ and −∞ if there are none; NaN if one is not finite."""
-    least, largest = np.inf, -np.inf
+def _range(values: Vector) -> tuple[float, float, float]:
+    """The least and largest of the numbers (∞ and −∞ if there are none), and Σ of squares; NaN if one is not finite."""
+    least, largest, square = np.inf, -np.inf, 0.0
     for k in range(values.size):
         if not np.isfinite(values[k]):
-            return np.nan, np.nan
+            return np.nan, np.nan, np.nan
         least = min(least, values[k])
         largest = max(largest, values[k])
-    return least, largest
+        square += values[k] * values[k]
+    return least, largest, square
 
 
-def check_update(update: Update, task: Task, fields: Mapping[str, Field], *, n_pairs: int) -> None:
-    """Raise unless the update answers this task, with just what its step calls for."""
+def check_update(update: Update, task: Task, fields: Mapping[str, Field], *, pairs: Pairs, units: Units | None) -> None:
+    """Raise unless the update answers this task, with just what its step calls for, and with sizes that can be."""
     header, round_of = task.header, f"{update.silo}, round {task.header.round}"
     if update.header != header:
         raise ProtocolError(f"{update.silo}: expected an answer to {header}, got one to {update.header}.")
     parts = parts_of(update)
-    check_parts(parts, fields, n_pairs=n_pairs, header=header, source=update.silo)
+    check_parts(parts, fields, pairs=pairs, header=header, source=update.silo, units=units)
     for name, expected in fields.items():
         due = None if expected.one_longer_than is None else np.size(task.parts[expected.one_longer_than]) + 1
         if due is not None and np.size(parts[name]) != due:

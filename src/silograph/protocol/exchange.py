@@ -25,12 +25,12 @@ def answer_task(
             "Do both sides run one study?"
         )
     kept = _check_turn(silo, state, task)
-    step, n_pairs = method.steps[header.step], silo.pairs.size
+    step, pairs = method.steps[header.step], silo.pairs
     if not checked:
-        check_parts(task.parts, step.down, n_pairs=n_pairs, header=header, source=f"{silo.name}, task")
+        check_parts(task.parts, step.down, pairs=pairs, header=header, source=f"{silo.name}, task")
     answer = method.local(silo, kept, task)
     update = update_of(header, silo.name, answer.parts, reported=answer.reported if report else None)
-    check_update(update, task, step.up, n_pairs=n_pairs)
+    check_update(update, task, step.up, pairs=pairs, units=method.units(task))
     return update, SiloState(
         run=header.run,
         method=header.method,

@@ -12,20 +12,36 @@ from typing import Literal
 import numpy as np
 
 from silograph._util.types import Vector
+from silograph.protocol.fixed import Rounding
+from silograph.protocol.units import UnitName
 
 Parts = Mapping[str, Vector | float]
 Reported = Mapping[str, Mapping[str, float]]  # silo → name → number
 
 
+Bound = Literal["degree", "pairs", "force", "cost"]  # what a number cannot exceed, by its name: checks.py
+
+
 @dataclass(frozen=True, slots=True)
 class Field:
-    """What one named part of a message must be."""
+    """What one named part of a message must be, and how it is added up."""
 
-    kind: Literal["pairs", "number", "list"]  # one number per pair, one number, or a few
+    kind: Literal["pairs", "number", "list", "flag"]  # one number per pair, one number, a few, or 0 or 1
+    unit: UnitName = "one"  # the size that it has: sums keep 88 bits below it
     nonnegative: bool = False
+    most: Bound | float | None = None  # of its magnitude
+    rounding: Rounding = Rounding.NEAREST  # of terms and sum
     one_longer_than: str | None = None  # of an answer's list: a list of the task, than which it has one number more
 
 
+FLAG, COUNT = Field("flag"), Field("number", nonnegative=True, most="pairs")
+WEIGHTS = Field("pairs", "weight", nonnegative=True)
+FORCE = Field("pairs", "slope", most="force")
+COSTS = Field("pairs", "cost", nonnegative=True, most="cost")
+OBJECTIVE = Field("number", "energy", rounding=Rounding.UP)  # of a primal point: never less than it is
+BOUND = Field("number", "energy", rounding=Rounding.DOWN)  # on the optimum: never more
+GAP = Field("number", "energy", nonnegative=True, rounding=Rounding.UP)
+# Of tasks, which are not added up
 PAIRS, NUMBER, LIST = Field("pairs"), Field("number"), Field("list")
 PAIRS_NONNEGATIVE, NUMBER_NONNEGATIVE = Field("pairs", nonnegative=True), Field("number", nonnegative=True)
 

@@ -19,6 +19,7 @@ from silograph._util.vectors import distance
 from silograph.graph.pairs import Pairs
 from silograph.protocol.messages import Parts, Step, Task, Total
 from silograph.protocol.silo import Silo, SiloState
+from silograph.protocol.units import Units
 
 S = TypeVar("S")
 C = TypeVar("C")
@@ -94,6 +95,9 @@ class Method(Protocol):
     @property
     def states(self) -> States:
         """What each half keeps."""
+
+    def units(self, task: Task) -> Units:
+        """What the answers to a task are counted in."""
 
     def local(self, silo: Silo, state: SiloState[Any], task: Task) -> Answer[Any]:
         """A silo's half."""

@@ -1,46 +1,116 @@
-"""The sum of all silos' updates: the only way from an `Update` to its numbers at the coordinator."""
+"""The sum of all silos' updates: the only way from an `Update` to its numbers at the coordinator.
 
-from collections.abc import Sequence
+Sums are exact (fixed.py): the same bits whatever the order of silos and however they are grouped. A `Subtotal` is the
+sum over some silos, such as the patients of one site; subtotals add up to the same `Total` as the updates themselves.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from silograph._util.types import Vector
 from silograph.errors import ProtocolError
-from silograph.protocol.messages import Total, Update, parts_of
+from silograph.protocol.fixed import (
+    MOST_TERMS,
+    Limbs,
+    add_limbs,
+    add_vector,
+    fixed_to_number,
+    number_to_fixed,
+    vector_of,
+    zeros,
+)
+from silograph.protocol.messages import Field, Header, Reported, Total, Update, parts_of
+from silograph.protocol.units import Units
 
 
-def add_up(updates: Sequence[Update]) -> Total:
-    """The sum. It does not depend on the order of silos: terms are added from the smallest to the largest."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Subtotal:
+    """The exact sum of some silos' updates."""
+
+    header: Header
+    silos: tuple[str, ...]
+    parts: Mapping[str, int | Limbs]
+    reported: Reported
+
+
+def add_up(updates: Sequence[Update], fields: Mapping[str, Field], units: Units) -> Total:
+    """The sum over all silos. Updates must have been checked: what is too large for the ring would wrap."""
+    return open_total(add_some(updates, fields, units), fields, units)
+
+
+def add_some(updates: Sequence[Update], fields: Mapping[str, Field], units: Units) -> Subtotal:
+    """The sum over some silos."""
     if not updates:
         raise ProtocolError("No silo answered. At least one update is needed.")
     first = updates[0]
-    form = _form(first)
     for update in updates[1:]:
-        if update.header != first.header:
-            raise ProtocolError(f"{update.silo}: expected an answer to {first.header}, got one to {update.header}.")
-        if _form(update) != form:
-            raise ProtocolError(
-                f"{update.silo}, round {first.header.round}: expected parts like those of {first.silo}, "
-                f"{form}, got {_form(update)}. Do all silos have the same pairs and run one version?"
-            )
-    names = [update.silo for update in updates]
-    if len(set(names)) != len(names):
-        raise ProtocolError(f"Expected one answer per silo, got two of {_repeated(names)!r}. Name each silo once.")
-    parts = {name: _ordered_sum([parts_of(update)[name] for update in updates]) for name in parts_of(first)}
-    reported = {update.silo: update.reported for update in updates if update.reported}
-    return Total(header=first.header, n_silos=len(updates), parts=parts, reported=reported)
+        _check_alike(first, update)
+    return Subtotal(
+        header=first.header,
+        silos=_distinct([update.silo for update in updates]),
+        parts={name: _add_part(name, updates, fields[name], units) for name in parts_of(first)},
+        reported={update.silo: update.reported for update in updates if update.reported},
+    )
+
+
+def combine(subtotals: Sequence[Subtotal]) -> Subtotal:
+    """The sum over the silos of all of them."""
+    first = subtotals[0]
+    parts = {name: np.copy(part) if isinstance(part, np.ndarray) else part for name, part in first.parts.items()}
+    for other in subtotals[1:]:
+        if other.header != first.header or other.parts.keys() != parts.keys():
+            raise ProtocolError(f"{', '.join(other.silos)}: expected sums of {first.header}, got {other.header}.")
+        for name, part in other.parts.items():
+            mine = parts[name]
+            if isinstance(mine, np.ndarray) and isinstance(part, np.ndarray):
+                add_limbs(mine, part)
+            elif isinstance(mine, int) and isinstance(part, int):
+                parts[name] = mine + part
+    silos = _distinct([silo for subtotal in subtotals for silo in subtotal.silos])
+    reported = {silo: numbers for subtotal in subtotals for silo, numbers in subtotal.reported.items()}
+    return Subtotal(header=first.header, silos=silos, parts=parts, reported=reported)
+
+
+def open_total(subtotal: Subtotal, fields: Mapping[str, Field], units: Units) -> Total:
+    """The sum as numbers, each rounded once."""
+    parts = {}
+    for name, part in subtotal.parts.items():
+        unit, rounding = units.exponent(fields[name].unit), fields[name].rounding
+        parts[name] = (
+            fixed_to_number(part, unit, rounding) if isinstance(part, int) else vector_of(part, unit, rounding)
+        )
+    return Total(header=subtotal.header, n_silos=len(subtotal.silos), parts=parts, reported=subtotal.reported)
+
+
+def _add_part(name: str, updates: Sequence[Update], field: Field, units: Units) -> int | Limbs:
+    unit, terms = units.exponent(field.unit), [parts_of(update)[name] for update in updates]
+    if field.kind in ("number", "flag"):
+        return sum(number_to_fixed(float(term), unit, field.rounding) for term in terms)
+    total = zeros(np.size(terms[0]))
+    for term in terms:
+        add_vector(total, np.asarray(term), unit, field.rounding)
+    return total
+
+
+def _check_alike(first: Update, update: Update) -> None:
+    if update.header != first.header:
+        raise ProtocolError(f"{update.silo}: expected an answer to {first.header}, got one to {update.header}.")
+    if _form(update) != (form := _form(first)):
+        raise ProtocolError(
+            f"{update.silo}, round {first.header.round}: expected parts like those of {first.silo}, "
+            f"{form}, got {_form(update)}. Do all silos have the same pairs and run one version?"
+        )
 
 
 def _form(update: Update) -> dict[str, tuple[int, ...]]:
     return {name: () if type(part) is float else np.shape(part) for name, part in sorted(parts_of(update).items())}
 
 
-def _ordered_sum(terms: Sequence[Vector | float]) -> Vector | float:
-    if isinstance(terms[0], float):
-        return float(sum(sorted(terms)))
-    total: Vector = np.sort(np.array(terms), axis=0).sum(axis=0)
-    return total
-
-
-def _repeated(names: Sequence[str]) -> str:
-    return next(name for name in names if names.count(name) > 1)
+def _distinct(names: list[str]) -> tuple[str, ...]:
+    if len(names) > MOST_TERMS:
+        raise ProtocolError(f"Expected at most {MOST_TERMS} silos, which a sum has room for, got {len(names)}.")
+    if len(set(names)) != len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ProtocolError(f"Expected one answer per silo, got two of {twice!r}. Name each silo once.")
+    return tuple(names)

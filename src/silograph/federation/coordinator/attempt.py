@@ -5,6 +5,8 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict
 
+import numpy as np
+
 from silograph._util.locks import Lock
 from silograph.engine.study import learn_on
 from silograph.errors import SilographError
@@ -17,6 +19,7 @@ from silograph.federation.coordinator.sites import Sites
 from silograph.federation.identity import Signer, Trust
 from silograph.federation.study_file import pairs_of
 from silograph.protocol.method import Cohort, RoundRecord
+from silograph.protocol.units import STANDARDISED
 
 LOCK_SECONDS = 30.0  # for an earlier process of the same run to end
 
@@ -68,7 +71,8 @@ def _go_on(
         quarantine=Quarantine(run.quarantine),
         stopped=stopped,
     )
-    sites = Sites(channel, Cohort(pairs=pairs, silos=run.sites))
+    largest_cost = STANDARDISED if study.standardize else np.inf
+    sites = Sites(channel, Cohort(pairs=pairs, silos=run.sites), largest_cost=largest_cost)
     history.add_event("resumed" if run.checkpoint.exists() else "started", reason=attempt)
     try:
         _learn(run, sites, history)

@@ -9,7 +9,10 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any, TypeVar
+
+import numpy as np
 
 from silograph._util.types import Vector
 from silograph.errors import ProtocolError
@@ -29,6 +32,7 @@ from silograph.protocol.codec import decode_update, encode_task
 from silograph.protocol.messages import PAIRS_NONNEGATIVE, Field, Header, Task, Total, Update, parts_of
 from silograph.protocol.method import Cohort, Method
 from silograph.protocol.sums import add_up
+from silograph.protocol.units import Units
 
 T = TypeVar("T")
 
@@ -36,8 +40,9 @@ T = TypeVar("T")
 class Sites:
     """Sites that are elsewhere."""
 
-    def __init__(self, channel: Channel, cohort: Cohort) -> None:
+    def __init__(self, channel: Channel, cohort: Cohort, *, largest_cost: float = np.inf) -> None:
         self.cohort = cohort
+        self._largest_cost = largest_cost
         self.traffic = Traffic()  # of the last exchange
         self._channel = channel
         self._scalars: Mapping[str, float] | None = None  # None: set-up goes on
@@ -51,6 +56,7 @@ class Sites:
         """Ask every site, check every answer, add up."""
         header = task.header
         fields = method.steps[header.step].up
+        units = replace(method.units(task), largest_cost=self._largest_cost)
         message = self._channel.message(
             "round",
             encode_task(task),
@@ -61,9 +67,9 @@ class Sites:
         )
 
         def parse(site: str, reply: VerifiedMessage) -> Update:
-            return self._parse_update(site, reply, task, fields)
+            return self._parse_update(site, reply, task, fields, units)
 
-        return add_up(self._ask_all(message, parse))
+        return add_up(self._ask_all(message, parse), fields, units)
 
     def prepare(self, scalars: Mapping[str, float]) -> None:
         """Keep the scalars that set-up found; all further requests carry them."""
@@ -78,7 +84,7 @@ class Sites:
         def parse_graph(site: str, reply: VerifiedMessage) -> Vector | None:
             if reply.head.get("code") == "kept":
                 return None
-            w = parts_of(self._parse_update(site, reply, task, {"graph": PAIRS_NONNEGATIVE}))["graph"]
+            w = parts_of(self._parse_update(site, reply, task, {"graph": PAIRS_NONNEGATIVE}, None))["graph"]
             assert not isinstance(w, float)
             return w
 
@@ -143,9 +149,11 @@ class Sites:
             raise StoppedError("The run was stopped.")
         return [answer for answer in answers if not isinstance(answer, Trouble | NotNeeded)]
 
-    def _parse_update(self, site: str, reply: VerifiedMessage, task: Task, fields: Mapping[str, Field]) -> Update:
+    def _parse_update(
+        self, site: str, reply: VerifiedMessage, task: Task, fields: Mapping[str, Field], units: Units | None
+    ) -> Update:
         update = decode_update(reply.body, n_pairs=self.cohort.pairs.size)
         if update.silo != site:
             raise ProtocolError(f"message: speaks for {update.silo[:40]!r}, but {site!r} was asked.")
-        check_update(update, task, fields, n_pairs=self.cohort.pairs.size)
+        check_update(update, task, fields, pairs=self.cohort.pairs, units=units)
         return update

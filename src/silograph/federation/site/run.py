@@ -100,7 +100,7 @@ class SiteRun:
         if w is None:
             raise Refused("out-of-turn", "asked to finish a run that has not ended")
         expected = {"consensus": PAIRS_NONNEGATIVE}
-        check_parts(task.parts, expected, n_pairs=self.silo.pairs.size, header=task.header, source="consensus")
+        check_parts(task.parts, expected, pairs=self.silo.pairs, header=task.header, source="consensus")
         results.mkdir(parents=True, exist_ok=True)
         graphs = {"own": w, "consensus": task.vector("consensus")}
         with writing_folder(results / self.run, replace=True) as inside:

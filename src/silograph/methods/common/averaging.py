@@ -19,17 +19,18 @@ from silograph._util.types import Vector
 from silograph._util.vectors import distance, dot
 from silograph.methods.common.settings import StudySettings
 from silograph.methods.common.setup import ModelParameters
-from silograph.methods.common.steps import LocalSteps, is_sound
-from silograph.protocol.messages import NUMBER, NUMBER_NONNEGATIVE, PAIRS_NONNEGATIVE, Parts, Step, Task, Total
+from silograph.methods.common.steps import LocalSteps
+from silograph.protocol.messages import COUNT, FLAG, OBJECTIVE, PAIRS_NONNEGATIVE, WEIGHTS, Parts, Step, Task, Total
 from silograph.protocol.method import Answer, Cohort, Decision, Outcome, States, report_on
 from silograph.protocol.silo import Silo, SiloState
+from silograph.protocol.units import Units
 
 STILL = 1e-6  # relative change of the mean in one round at which it counts as converged
 
 STEPS = MappingProxyType(
     {
-        "round": Step(down={"mean": PAIRS_NONNEGATIVE}, up={"w": PAIRS_NONNEGATIVE, "diverged": NUMBER_NONNEGATIVE}),
-        "close": Step(down={"mean": PAIRS_NONNEGATIVE}, up={"objective": NUMBER, "edges": NUMBER_NONNEGATIVE}),
+        "round": Step(down={"mean": PAIRS_NONNEGATIVE}, up={"w": WEIGHTS, "diverged": FLAG}),
+        "close": Step(down={"mean": PAIRS_NONNEGATIVE}, up={"objective": OBJECTIVE, "edges": COUNT}),
     }
 )
 
@@ -65,6 +66,9 @@ class Averaging:
     steps: ClassVar[Mapping[str, Step]] = STEPS
     states: ClassVar[States] = States(silo=OwnGraph, coordinator=AveragingState)
 
+    def units(self, task: Task) -> Units:
+        return self.model.units
+
     def local(self, silo: Silo, state: SiloState[OwnGraph], task: Task) -> Answer[OwnGraph]:
         return self.local_half(LocalSteps(self.settings, self.model), silo, state, task)
 
@@ -90,9 +94,9 @@ class Averaging:
         return Decision(state=state, step=step, parts={"mean": mean}, record={"moved": moved})
 
 
-def round_parts(w: Vector, fallback: Vector) -> Parts:
+def round_parts(steps: LocalSteps, w: Vector, fallback: Vector) -> Parts:
     """What a silo says of a round; where its step was too long, that, and the mean it was given."""
-    sound = is_sound(w)
+    sound = steps.model.is_sound(w)
     return {"w": w if sound else fallback, "diverged": float(not sound)}
 
 
@@ -116,7 +120,7 @@ def own_graph(state: SiloState[OwnGraph], mean: Vector) -> OwnGraph:
 def advance_own(steps: LocalSteps, silo: Silo, own: OwnGraph, mean: Vector) -> tuple[OwnGraph, Vector]:
     """K more steps of the silo's own graph, pulled to the mean; a step too long is returned, but changes nothing."""
     w, before = steps.advance(silo, own.w, own.w_before, mean)
-    return OwnGraph(w=w, w_before=before) if is_sound(w) else own, w
+    return OwnGraph(w=w, w_before=before) if steps.model.is_sound(w) else own, w
 
 
 def is_closing(task: Task) -> bool:

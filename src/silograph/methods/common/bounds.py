@@ -19,10 +19,10 @@ from silograph.local.problem import LocalProblem
 from silograph.local.prox import solve_exactly
 from silograph.local.pull_strength import MAX_NEWTON_ITER
 from silograph.local.solvers.newton import minimise
-from silograph.protocol.messages import NUMBER, NUMBER_NONNEGATIVE, Total
+from silograph.protocol.messages import BOUND, FLAG, Total
 
 BOUND_TOL, LOOSE = 1e-12, 1e-9  # relative gap of the solve behind a bound, asked for and accepted
-DUAL_FIELDS = {"bound": NUMBER, "boundless": NUMBER_NONNEGATIVE}
+DUAL_FIELDS = {"bound": BOUND, "boundless": FLAG}
 
 
 def missing_share(force_sum: Vector, u: Vector, *, lam: float, n_sharing: float) -> Vector:

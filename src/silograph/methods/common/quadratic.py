@@ -24,9 +24,10 @@ from silograph.methods.common.bounds import missing_share
 from silograph.methods.common.mixing import coefficients
 from silograph.methods.common.settings import StudySettings
 from silograph.methods.common.setup import ModelParameters
-from silograph.protocol.messages import NUMBER, NUMBER_NONNEGATIVE, PAIRS_NONNEGATIVE, Parts, Step, Task, Total
+from silograph.protocol.messages import GAP, PAIRS_NONNEGATIVE, WEIGHTS, Field, Parts, Step, Task, Total
 from silograph.protocol.method import Answer, Cohort, Decision, Outcome, States, report_on
 from silograph.protocol.silo import Silo, SiloState
+from silograph.protocol.units import Units
 
 HISTORY = 10
 
@@ -35,11 +36,11 @@ STEPS = MappingProxyType(
         "learn": Step(
             down={"u": PAIRS_NONNEGATIVE},
             up={
-                "w": PAIRS_NONNEGATIVE,
-                "value": NUMBER,
-                "gap": NUMBER_NONNEGATIVE,
-                "square": NUMBER_NONNEGATIVE,  # ‖w − u‖²
-                "work": NUMBER,  # (w − u)ᵀw
+                "w": WEIGHTS,
+                "value": Field("number", "energy"),  # of both sides of the certificate
+                "gap": GAP,
+                "square": Field("number", "weight²", nonnegative=True),  # ‖w − u‖²
+                "work": Field("number", "weight²"),  # (w − u)ᵀw
             },
         )
     }
@@ -76,6 +77,9 @@ class QuadraticCoupling:
     pull: float  # s > 0
     start: Vector
     weight: float | None = None  # γ to report, where the model fixes it
+
+    def units(self, task: Task) -> Units:
+        return self.model.units
 
     def local(self, silo: Silo, state: SiloState[QuadraticSilo], task: Task) -> Answer[QuadraticSilo]:
         u = task.vector("u")

@@ -27,6 +27,7 @@ class StudySettings:
     sparsity: float | None = None
     nu: float | None = None
     lam: float | None = None
+    cost_unit: float | None = None  # of z/N, a power of two; None: 1, or what fits where that does not
     zeta: float | None = None  # None: 0, or the paper's 0.5 where its gradient steps need it
     tol: float = 1e-6
     rounds: int | None = None  # None: the paper's 50, or at most 200 of an exact method
@@ -72,6 +73,8 @@ class StudySettings:
             if getattr(self, name) is not None:
                 check_whole(name, getattr(self, name), least=1)
         check_momentum(self.momentum)
+        if self.cost_unit is not None and (self.cost_unit <= 0 or np.frexp(self.cost_unit)[0] != 0.5):
+            raise ParameterError(f"cost_unit: expected a power of two, such as 2.0**-86, got {self.cost_unit!r}.")
 
     def _check_solver(self) -> None:
         spec = spec_of(self.method)
@@ -150,6 +153,11 @@ class StudySettings:
     def pull_used(self) -> float:
         """The pull given, or 1."""
         return 1.0 if self.pull is None else self.pull
+
+    @property
+    def cost_unit_used(self) -> float:
+        """The unit given, or 1."""
+        return 1.0 if self.cost_unit is None else self.cost_unit
 
     @property
     def zeta_used(self) -> float:

@@ -34,27 +34,44 @@ from silograph.local.degree import (
 )
 from silograph.local.problem import LocalProblem
 from silograph.local.prox import prox_step, resting_force
+from silograph.local.solvers.gradient import is_sound
 from silograph.local.solvers.polish import solve_to_rounding
 from silograph.methods.common.bounds import joint_scale
 from silograph.methods.common.registry import spec_of
 from silograph.methods.common.settings import StudySettings
-from silograph.protocol.messages import NUMBER, NUMBER_NONNEGATIVE, PAIRS, PAIRS_NONNEGATIVE, Parts, Step, Task, Total
+from silograph.protocol.messages import (
+    COSTS,
+    FORCE,
+    NUMBER,
+    NUMBER_NONNEGATIVE,
+    PAIRS_NONNEGATIVE,
+    Field,
+    Parts,
+    Step,
+    Task,
+    Total,
+)
 from silograph.protocol.method import Answer, Cohort, Decision, Method, States
 from silograph.protocol.silo import Silo, SiloState
+from silograph.protocol.units import Units
 
 DEFAULT_COUPLING, DEFAULT_SPARSITY = 0.5, 0.1
 SCALARS = ("alpha", "beta", "rho", "lam", "alike")  # all that a silo must know of what set-up found
+FARTHEST_LOG_THETA = 200.0  # of a θ that is counted in the costs' unit; honest ones are within 100
 ALIKE = 1e-9  # forces, relative to q‖u‖, that are rounding
+
+DEGREE = Field("number", nonnegative=True, most="degree")
 
 STEPS = MappingProxyType(
     {
-        "rule": Step(down={}, up={"log_theta": NUMBER}),
-        "degree": Step(down={"theta": NUMBER_NONNEGATIVE}, up={"degree": NUMBER_NONNEGATIVE}),
-        "costs": Step(down={}, up={"cost": PAIRS_NONNEGATIVE}),
+        "rule": Step(down={}, up={"log_theta": Field("number", most=FARTHEST_LOG_THETA)}),
+        "degree": Step(down={"theta": NUMBER_NONNEGATIVE}, up={"degree": DEGREE}),
+        "costs": Step(down={}, up={"cost": COSTS}),
         "forces": Step(
-            down={"u": PAIRS_NONNEGATIVE, "alpha": NUMBER, "beta": NUMBER}, up={"force_square": NUMBER_NONNEGATIVE}
+            down={"u": PAIRS_NONNEGATIVE, "alpha": NUMBER, "beta": NUMBER},
+            up={"force_square": Field("number", "slope²", nonnegative=True)},
         ),
-        "empty": Step(down={"rho": NUMBER, "alpha": NUMBER, "beta": NUMBER}, up={"force": PAIRS}),
+        "empty": Step(down={"rho": NUMBER, "alpha": NUMBER, "beta": NUMBER}, up={"force": FORCE}),
     }
 )
 
@@ -74,10 +91,20 @@ class ModelParameters:
     degree: float | None = None  # what the silos' own graphs have; None where α and β were given
     degree_reached: bool = True
     start: Vector | None = None  # the consensus of a similar study
+    cost_unit: float = 1.0
 
     def problem(self, silo: Silo) -> LocalProblem:
         """The silo's own problem."""
         return silo.problem(alpha=self.alpha, beta=self.beta, zeta=self.zeta)
+
+    @property
+    def units(self) -> Units:
+        """What the run's numbers are counted in."""
+        return Units(cost=self.cost_unit, alpha=self.alpha, quadratic=4 * self.beta, rho=self.rho)
+
+    def is_sound(self, w: Vector) -> bool:
+        """Whether gradient steps were not too long."""
+        return is_sound(w, self.alpha, 4 * self.beta)
 
     def scale(self, objective: float, cohort: Cohort) -> float:
         """What a gap of all silos together is measured against."""
@@ -129,6 +156,17 @@ class Setup:
     rho: float | None = None
     lam: float | None = None
     zeta: float = 0.0
+    cost_unit: float = 1.0
+
+    def units(self, task: Task) -> Units:
+        if "alpha" not in task.parts:
+            return Units(cost=self.cost_unit)
+        return Units(
+            cost=self.cost_unit,
+            alpha=task.number("alpha"),
+            quadratic=4 * task.number("beta"),
+            rho=task.number("rho") if "rho" in task.parts else np.inf,
+        )
 
     # --- the silo's half ----------------------------------------------------------------------------------------------
 
@@ -137,7 +175,8 @@ class Setup:
         if step == "rule":
             if self.degree is None:
                 raise ProtocolError("asked for a degree's rule where α and β are given.")
-            return Answer(parts={"log_theta": float(np.log(first_theta(silo.cost, silo.pairs, self.degree)))})
+            theta = first_theta(silo.cost, silo.pairs, self.degree)
+            return Answer(parts={"log_theta": float(np.log(theta * self.cost_unit))})
         if step == "degree":
             if not (theta := task.number("theta")) > 0:
                 raise ProtocolError(f"expected θ > 0, got {theta:g}.")
@@ -174,7 +213,8 @@ class Setup:
         return take(cohort, state, total)
 
     def _take_rule(self, cohort: Cohort, state: SetupState, total: Total) -> Decision[SetupState]:
-        return self._at_theta(state, DegreeSearch(total.number("log_theta") / total.n_silos), {})
+        log_theta = total.number("log_theta") / total.n_silos - float(np.log(self.cost_unit))
+        return self._at_theta(state, DegreeSearch(log_theta), {})
 
     def _at_theta(self, state: SetupState, search: DegreeSearch, record: dict[str, float]) -> Decision[SetupState]:
         theta = float(np.exp(search.log_theta))
@@ -243,6 +283,7 @@ class Setup:
             pooled=pooled,
             degree=state.degree,
             degree_reached=state.degree_reached,
+            cost_unit=self.cost_unit,
         )
         return Decision(outcome=parameters, record=record)
 
@@ -279,6 +320,7 @@ def build_setup(settings: StudySettings, pairs: Pairs) -> Setup:
         rho=rho,
         lam=settings.lam,
         zeta=settings.zeta_used,
+        cost_unit=settings.cost_unit_used,
     )
 
 
@@ -293,5 +335,6 @@ def build_silo_method(settings: StudySettings, scalars: Mapping[str, float], pai
         rho=scalars["rho"],
         lam=scalars["lam"],
         alike=bool(scalars["alike"]),
+        cost_unit=settings.cost_unit_used,
     )
     return spec_of(settings.method).build(settings, parameters)

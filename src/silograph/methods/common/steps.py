@@ -2,14 +2,11 @@
 
 from dataclasses import dataclass
 
-from silograph._util.kernel import kernel
 from silograph._util.types import Vector
 from silograph.local.solvers.gradient import take_gradient_steps
 from silograph.methods.common.settings import PAPER_STEP, StudySettings
 from silograph.methods.common.setup import ModelParameters
 from silograph.protocol.silo import Silo
-
-TOO_LARGE = 1e100  # a weight beyond which the step was too long
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +46,3 @@ class LocalSteps:
 def steps_of(silo: Silo, usual: int) -> int:
     """K_i: the silo's own number of local steps, or the run's."""
     return usual if silo.local_steps is None else silo.local_steps
-
-
-@kernel
-def is_sound(w: Vector) -> bool:
-    """Whether an iterate is still a graph: a step too long ends in weights beyond all bounds."""
-    sound = True
-    for e in range(w.size):
-        sound &= abs(w[e]) < TOO_LARGE  # which NaN is not
-    return sound

@@ -14,9 +14,8 @@ from silograph._util.kernel import kernel
 from silograph._util.types import IntVector, Matrix, Vector
 from silograph._util.vectors import squared_distance
 from silograph.graph.pairs import Pairs
-from silograph.local.solvers.gradient import step_in_place
+from silograph.local.solvers.gradient import is_sound, step_in_place
 from silograph.methods.common.settings import FIRST_WEIGHT
-from silograph.methods.common.steps import is_sound
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +110,7 @@ def _algorithm1(
                 all_pairs, rows, cols, costs[i], quadratic, alpha, zeta, n_nodes, consensus, rho * gamma[i], step,
                 momentum, local_steps, w, before[i],
             )  # fmt: skip
-            if not is_sound(w):
+            if not is_sound(w, alpha, quadratic):
                 sound = False
                 w[:], before[i][:] = kept[0], kept[1]
             total += gamma[i]
@@ -147,7 +146,7 @@ def _averaging(
                     all_pairs, rows, cols, costs[i], quadratic, alpha, zeta, n_nodes, mean, own_pull, step, momentum,
                     local_steps, graphs[i], before[i],
                 )  # fmt: skip
-                if not is_sound(graphs[i]):
+                if not is_sound(graphs[i], alpha, quadratic):
                     sound = False
                     graphs[i][:], before[i][:] = kept[0], kept[1]
                 w[:] = graphs[i]
@@ -157,7 +156,7 @@ def _averaging(
                     all_pairs, rows, cols, costs[i], quadratic, alpha, zeta, n_nodes, mean, shared_pull, step, momentum,
                     local_steps, w, w_before,
                 )  # fmt: skip
-                sound = sound and is_sound(w)
+                sound = sound and is_sound(w, alpha, quadratic)
             total += w
         if not sound:
             break
