@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from silograph._util.types import Vector
+from silograph.data.blocks import BlockReader, Blocks, blocks_of, fit_in_memory, merged
 from silograph.data.distances import costs_of_distances
 from silograph.data.moments import Moments
 from silograph.data.readers import Signals, open_signals
@@ -74,6 +75,7 @@ class TableCosts:
 
     cost: Vector
     n_samples: int | None
+    blocks: Blocks | None  # of rows; None where there are none, or too many pairs to keep any
     row_counter: str | None  # a column that looks like row numbers
 
 
@@ -93,16 +95,42 @@ def read_costs(
         if order is not None:
             matrix = matrix[np.ix_(order, order)] if matrix.shape[0] == matrix.shape[1] else matrix
         return TableCosts(
-            cost=costs_of_distances(matrix, pairs, names, source=path.name), n_samples=None, row_counter=None
+            cost=costs_of_distances(matrix, pairs, names, source=path.name),
+            n_samples=None,
+            blocks=None,
+            row_counter=None,
         )
-    moments = Moments(pairs)
-    row_counter = None
+    moments, reader, row_counter, first = Moments(pairs), BlockReader(pairs), None, True
+    keep = fit_in_memory(pairs)
     for chunk in signals.chunks(on_progress):
-        if moments.n_samples == 0 and chunk.shape[0] > 2 and (np.diff(chunk[:, 0]) == 1).all():
+        if first and chunk.shape[0] > 2 and (np.diff(chunk[:, 0]) == 1).all():
             row_counter = signals.names[0]
-        moments.update(chunk if order is None else chunk[:, order])
-    cost = moments.costs(standardize=options.standardize, names=names, source=path.name)
-    return TableCosts(cost=cost, n_samples=moments.n_samples, row_counter=row_counter)
+        first = False
+        (reader if keep else moments).update(chunk if order is None else chunk[:, order])
+    return table_costs(
+        reader.finish() if keep else [moments],
+        pairs,
+        standardize=options.standardize,
+        names=names,
+        source=path.name,
+        row_counter=row_counter,
+    )
+
+
+def table_costs(
+    parts: Sequence[Moments],
+    pairs: Pairs,
+    *,
+    standardize: bool,
+    names: Sequence[str],
+    source: str,
+    row_counter: str | None = None,
+) -> TableCosts:
+    """The costs of a table given by the moments of its blocks."""
+    whole = parts[0] if len(parts) == 1 else merged(parts, pairs)
+    cost = whole.costs(standardize=standardize, names=names, source=source)
+    blocks = blocks_of(parts, whole, standardize=standardize) if len(parts) > 1 else None
+    return TableCosts(cost=cost, n_samples=whole.n_samples, blocks=blocks, row_counter=row_counter)
 
 
 def read_pairs(path: Path, names: Sequence[str]) -> list[tuple[str, str]]:

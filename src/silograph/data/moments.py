@@ -51,13 +51,24 @@ class Moments:
             self._update_chunk(np.array(signals[start : start + rows], dtype=np.float64, order="C"))
 
     def __add__(self, other: "Moments") -> "Moments":
-        if not other.pairs.same(self.pairs):
-            raise SignalError("moments: expected the same nodes and pairs on both sides of +.")
         out = Moments(self.pairs)
         for part in (self, other):
-            out._merge(part.n_samples, part.mean, part.squares)
-            out.peak = np.maximum(out.peak, part.peak)
-            out.cross += part.cross
+            out.absorb(part)
+        return out
+
+    def absorb(self, other: "Moments") -> None:
+        """Add another silo's or block's samples to these."""
+        if not other.pairs.same(self.pairs):
+            raise SignalError("moments: expected the same nodes and pairs on both sides of +.")
+        self._merge(other.n_samples, other.mean, other.squares)
+        self.peak = np.maximum(self.peak, other.peak)
+        self.cross += other.cross
+
+    def squared_differences(self, *, centre: Vector | None, scale: Vector) -> Vector:
+        """Σ over samples of (x_i − x_j)² for each pair, after x was centred, if at all, and multiplied by the scale."""
+        shift = self.mean if centre is None else self.mean - centre
+        spread = self.pairs.sums(self.squares * scale**2) - 2 * self.cross * self.pairs.products(scale)
+        out: Vector = np.maximum(spread, 0.0) + self.n_samples * self.pairs.differences(shift * scale) ** 2
         return out
 
     def costs(

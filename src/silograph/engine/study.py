@@ -76,6 +76,8 @@ def learn_silos(
     similar study, such as the last one on a path of couplings.
     """
     settings = with_unit(settings, silos)
+    for silo in silos:
+        spec_of(settings.method).check_silo(settings, silo)
     engine = InProcess(silos, report=settings.report, workers=workers)
     run_id = run_identity(silos, settings, start)
     try:

@@ -12,6 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from silograph._util.types import Matrix, Vector
+from silograph.data.blocks import fit_in_memory, moments_of_blocks
+from silograph.data.costs import table_costs
 from silograph.data.distances import costs_of_distances
 from silograph.data.moments import Moments
 from silograph.engine.study import convergence_warning, degree_warning, learn_silos
@@ -20,6 +22,7 @@ from silograph.estimators.tables import Table, tables_of
 from silograph.graph.allowed import choose_pairs
 from silograph.graph.graph import graph_on
 from silograph.graph.pairs import Pairs
+from silograph.methods.common.registry import spec_of
 from silograph.methods.common.settings import StudySettings
 from silograph.protocol.silo import Silo
 
@@ -150,6 +153,7 @@ class ConsensusGraph(BaseEstimator):
         gamma_cap: float | None = None,
         gamma_epsilon: float = 1e-8,
         first_weight: float = 0.1,
+        sums: int = 1,
         options: Mapping[str, Any] | None = None,
         metric: Literal["sqeuclidean", "precomputed"] = "sqeuclidean",
         allowed: ArrayLike | None = None,
@@ -165,7 +169,7 @@ class ConsensusGraph(BaseEstimator):
         self.local_steps, self.step, self.momentum = local_steps, step, momentum
         self.zeta, self.cost_unit, self.pull, self.weights, self.fresh = zeta, cost_unit, pull, weights, fresh
         self.gamma_cap, self.gamma_epsilon, self.first_weight = gamma_cap, gamma_epsilon, first_weight
-        self.options = options
+        self.sums, self.options = sums, options
         self.report, self.warm_start, self.n_jobs = report, warm_start, n_jobs
 
     def fit(self, X: Any, y: Any = None, groups: ArrayLike | None = None) -> Self:
@@ -177,7 +181,7 @@ class ConsensusGraph(BaseEstimator):
         tables = tables_of(X, groups, square=self.metric == "precomputed")
         names = tables[0].names
         pairs = choose_pairs(names, allowed=self.allowed, forbidden=self.forbidden, may_isolate=settings.zeta_used > 0)
-        silos = [self._silo(table, pairs) for table in tables]
+        silos = [self._silo(table, pairs, settings) for table in tables]
         self._give_steps(silos)
         study = learn_silos(silos, settings, start=self._start(pairs, names), workers=self._workers())
         self._study, self._pairs = study, pairs
@@ -253,13 +257,14 @@ class ConsensusGraph(BaseEstimator):
             raise ParameterError(f"n_jobs: expected a whole number ≥ 1, or -1 for all cores, got {self.n_jobs!r}.")
         return int(self.n_jobs)
 
-    def _silo(self, table: Table, pairs: Pairs) -> Silo:
+    def _silo(self, table: Table, pairs: Pairs, settings: StudySettings) -> Silo:
         if self.metric == "precomputed":
             cost = costs_of_distances(table.values, pairs, table.names, source=table.silo)
             return Silo(name=table.silo, pairs=pairs, cost=cost)
-        moments = Moments.of(table.values, pairs)
-        cost = moments.costs(standardize=self.standardize, names=table.names, source=table.silo)
-        return Silo(name=table.silo, pairs=pairs, cost=cost, n_samples=moments.n_samples)
+        keep = spec_of(settings.method).blocks and fit_in_memory(pairs)
+        moments = moments_of_blocks(table.values, pairs) if keep else [Moments.of(table.values, pairs)]
+        read = table_costs(moments, pairs, standardize=self.standardize, names=table.names, source=table.silo)
+        return Silo(name=table.silo, pairs=pairs, cost=read.cost, n_samples=read.n_samples, blocks=read.blocks)
 
     def _give_steps(self, silos: list[Silo]) -> None:
         """Each silo's own K_i, where they differ."""

@@ -12,8 +12,6 @@ from typing import ClassVar
 import numpy as np
 
 from silograph._util.vectors import dot
-from silograph.local.prox import add_pull
-from silograph.local.solvers.polish import solve_to_rounding
 from silograph.methods.common.averaging import (
     Averaging,
     OwnGraph,
@@ -23,6 +21,7 @@ from silograph.methods.common.averaging import (
     own_graph,
     round_parts,
 )
+from silograph.methods.common.personal import personal_graph
 from silograph.methods.common.registry import GRADIENT_SETTINGS, MethodSpec, Solver
 from silograph.methods.common.settings import StudySettings
 from silograph.methods.common.setup import ModelParameters
@@ -65,7 +64,7 @@ class ExactDitto:
 
     def local(self, silo: Silo, state: SiloState[None], task: Task) -> Answer[None]:
         u, pull = task.vector("u"), LocalSteps(self.settings, self.model).pull
-        solution = solve_to_rounding(add_pull(self.model.problem(silo), u, pull), state.start)
+        solution = personal_graph(self.model.problem(silo), u, pull, state.start)
         objective = solution.primal + 0.5 * pull * dot(u, u)
         parts: Parts = {"objective": objective, "gap": solution.gap, "edges": float(np.count_nonzero(solution.w))}
         return Answer(parts=parts, graph=solution.w, reported=report_on(silo, solution.w, u))

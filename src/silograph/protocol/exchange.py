@@ -38,6 +38,7 @@ def answer_task(
         own=answer.state,
         start=kept.start if answer.start is None else answer.start,
         graph=kept.graph if answer.graph is None else answer.graph,
+        evidence=kept.evidence if answer.evidence is None else answer.evidence,
     )
 
 

@@ -47,6 +47,7 @@ class Answer(Generic[S]):
     state: S | None = None  # what the method keeps in the silo
     graph: Vector | None = None  # the silo's graph, if it has a new one
     start: Vector | None = None  # multipliers from which a later method may start
+    evidence: Mapping[str, float] | None = None  # for the silo's own people: it never leaves
     reported: Mapping[str, float] = field(default_factory=dict)  # told of this silo alone, if the settings allow it
 
 

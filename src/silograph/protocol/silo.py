@@ -3,11 +3,13 @@
 Only the silo's half of a method sees this. The signals themselves stay outside: costs z/N are all that learning needs.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from silograph._util.plain import restore
 from silograph._util.types import Vector
+from silograph.data.blocks import Blocks
 from silograph.errors import ProtocolError
 from silograph.graph.pairs import Pairs
 from silograph.local.problem import LocalProblem
@@ -23,6 +25,7 @@ class Silo:
     pairs: Pairs
     cost: Vector  # z/N, one number per pair
     n_samples: int | None = None  # None: precomputed distances
+    blocks: Blocks | None = None  # of its rows, to hold some out; None where there are none
     local_steps: int | None = None  # this silo's own K_i; None: the run's
     _problem: LocalProblem | None = field(default=None, init=False, repr=False)
 
@@ -45,6 +48,7 @@ class SiloState(Generic[S]):
     own: S | None = None  # what the method keeps here; None before its first round
     start: Vector | None = None  # multipliers of an earlier solve, from which set-up and then the method may start
     graph: Vector | None = None  # the silo's graph, once the method has one
+    evidence: Mapping[str, float] = field(default_factory=dict)  # of that graph, for the silo's own people
 
     @property
     def kept(self) -> S:

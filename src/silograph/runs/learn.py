@@ -165,7 +165,7 @@ def _read(request: LearnRequest, on_progress: OnProgress) -> _Tables:
             show = partial(on_progress, f"Reading {path.name}")
             show(0.0)
             read = read_costs(path, table, pairs, options, order=order, on_progress=show)
-            silos.append(Silo(name=name, pairs=pairs, cost=read.cost, n_samples=read.n_samples))
+            silos.append(Silo(name=name, pairs=pairs, cost=read.cost, n_samples=read.n_samples, blocks=read.blocks))
             sources[name] = {
                 "file": str(path),
                 "sha256": checksum.result(),

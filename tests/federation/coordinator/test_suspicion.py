@@ -497,8 +497,8 @@ def test_a_thousand_mutated_answers_are_all_rejected(tmp_path, undisturbed):
 def test_mutations_that_are_signed_are_rejected_unless_they_are_answers_too(tmp_path, seed):
     """A hostile site may send any numbers that an honest one could: these are added, and cannot be told from others.
 
-    So each mutated message is judged a second time here, by itself: exactly those are accepted that have the form of
-    the answer, and whatever comes of them, the coordinator does not fall over.
+    So each mutated message is judged a second time here, by itself: only those are accepted that have the form of the
+    answer (and, what is not judged here, possible sizes). Whatever comes of them, the coordinator does not fall over.
     """
     rng, passable = random.Random(seed), []
 
@@ -509,7 +509,7 @@ def test_mutations_that_are_signed_are_rejected_unless_they_are_answers_too(tmp_
 
     ended = attacked(tmp_path, attack, when=is_round, times=30)
     rejected = [event for event in ended.events if event.kind == "rejected"]
-    assert len(ended.attacker.sent) - sum(passable) == len(rejected)
+    assert len(ended.attacker.sent) - sum(passable) <= len(rejected)
     assert len(rejected) > sum(passable)
     assert "see the log" not in ended.outcome.message
 

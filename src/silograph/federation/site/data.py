@@ -12,6 +12,7 @@ from silograph.errors import SilographError, SilosError
 from silograph.federation.refusals import Refused
 from silograph.federation.site.settings import SiteSettings
 from silograph.federation.study_file import StudyFile, pairs_of
+from silograph.methods.common.registry import spec_of
 from silograph.protocol.silo import Silo
 from silograph.protocol.units import check_costs
 
@@ -62,10 +63,12 @@ def load_silo(folder: Path, settings: SiteSettings, study: StudyFile, nodes: Seq
         read = read_costs(path, table, pairs, options, order=order, on_progress=lambda part: None)
     except (SilographError, OSError) as error:
         raise Refused("data", f"{settings.data_in(folder)}: {error}") from error
-    try:
-        check_costs(read.cost, study.settings.cost_unit_used, path.name)
-    except SilographError as error:
-        raise Refused("data", str(error)) from error
     if read.n_samples is None or read.n_samples < settings.min_samples:
         raise Refused("samples", f"{path}: has {read.n_samples} samples, the least is {settings.min_samples}")
-    return Silo(name=settings.name, pairs=pairs, cost=read.cost, n_samples=read.n_samples), known
+    silo = Silo(name=settings.name, pairs=pairs, cost=read.cost, n_samples=read.n_samples, blocks=read.blocks)
+    try:
+        check_costs(read.cost, study.settings.cost_unit_used, path.name)
+        spec_of(study.settings.method).check_silo(study.settings, silo)
+    except SilographError as error:
+        raise Refused("data", str(error)) from error
+    return silo, known

@@ -18,15 +18,17 @@ import silograph.methods
 from silograph.errors import ParameterError
 
 if TYPE_CHECKING:
+    from silograph.graph.pairs import Pairs
     from silograph.methods.common.settings import StudySettings
-    from silograph.methods.common.setup import ModelParameters
+    from silograph.methods.common.setup import ModelParameters, SetupMethod
     from silograph.protocol.method import Method
+    from silograph.protocol.silo import Silo
 
 GROUP = "silograph.methods"  # of entry points
 GRADIENT_SETTINGS = frozenset({"rounds", "local_steps", "step", "momentum", "first_weight"})
 COUPLING_SETTINGS = frozenset({"coupling", "sparsity", "nu", "lam", "weights"})
 # What some methods have and others have not; all other settings are for every method
-SPECIAL_SETTINGS = GRADIENT_SETTINGS | COUPLING_SETTINGS | {"pull", "fresh", "gamma_cap", "gamma_epsilon"}
+SPECIAL_SETTINGS = GRADIENT_SETTINGS | COUPLING_SETTINGS | {"pull", "sums", "fresh", "gamma_cap", "gamma_epsilon"}
 Option = float | int | str | bool
 Trouble = Callable[[float, Sequence[Mapping[str, Any]]], str | None]
 
@@ -46,10 +48,11 @@ class Solver:
 
     def __post_init__(self) -> None:
         unknown, some = self.settings - SPECIAL_SETTINGS, self.settings & COUPLING_SETTINGS
-        if unknown or some not in (frozenset(), COUPLING_SETTINGS):
+        if unknown or some not in (frozenset(), {"sparsity"}, COUPLING_SETTINGS):
             raise ParameterError(
                 f"Solver: expected settings among {', '.join(sorted(SPECIAL_SETTINGS))}, those of a coupled model "
-                f"({', '.join(sorted(COUPLING_SETTINGS))}) all or none, got {', '.join(sorted(self.settings))}."
+                f"({', '.join(sorted(COUPLING_SETTINGS))}) all, none or sparsity alone, got "
+                f"{', '.join(sorted(self.settings))}."
             )
 
 
@@ -62,6 +65,9 @@ class MethodSpec:
     newton: Solver | None = None
     gradient: Solver | None = None
     options: Mapping[str, Option] = field(default_factory=dict)  # settings of its own, with their defaults
+    setup: "Callable[[StudySettings, Pairs], SetupMethod] | None" = None  # its own set-up; None: the usual exchange
+    blocks: bool = False  # whether silos need blocks of their rows
+    check_silo: "Callable[[StudySettings, Silo], None]" = lambda settings, silo: None  # raises for data it cannot use
 
     def __post_init__(self) -> None:
         if self.newton is None and self.gradient is None:

@@ -32,7 +32,8 @@ class StudySettings:
     tol: float = 1e-6
     rounds: int | None = None  # None: the paper's 50, or at most 200 of an exact method
     solver: Literal["newton", "gradient"] | None = None  # None: newton where the method has an exact optimum
-    pull: float | None = None  # strength μ of FedProx, MRMTL and Ditto, in units of 4β; None: 1
+    pull: float | None = None  # μ in units of 4β; None: 1 (FedProx, MRMTL, Ditto), or each silo's own choice (one-shot)
+    sums: int = 1  # that one-shot opens
     local_steps: int = 5  # K
     step: float | Literal["lipschitz"] | None = None  # η; None: 0.005/α
     momentum: float = 0.9  # ξ
@@ -73,6 +74,8 @@ class StudySettings:
             if getattr(self, name) is not None:
                 check_whole(name, getattr(self, name), least=1)
         check_momentum(self.momentum)
+        if self.sums not in (1, 2, 3):
+            raise ParameterError(f"sums: expected 1, 2 or 3, got {self.sums!r}.")
         if self.cost_unit is not None and (self.cost_unit <= 0 or np.frexp(self.cost_unit)[0] != 0.5):
             raise ParameterError(f"cost_unit: expected a power of two, such as 2.0**-86, got {self.cost_unit!r}.")
 

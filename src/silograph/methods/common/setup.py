@@ -13,7 +13,7 @@ of numbers of edges, of costs (whose mean makes the pooled problem), of ‖v_i�
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -92,6 +92,7 @@ class ModelParameters:
     degree_reached: bool = True
     start: Vector | None = None  # the consensus of a similar study
     cost_unit: float = 1.0
+    cost_sum: Vector | None = None  # of all silos, where the method sends it down
 
     def problem(self, silo: Silo) -> LocalProblem:
         """The silo's own problem."""
@@ -300,19 +301,45 @@ class Setup:
         return solve_to_rounding(problem, None).w
 
 
-def build_setup(settings: StudySettings, pairs: Pairs) -> Setup:
+class SetupMethod(Method, Protocol):
+    """An exchange that finds the model's parameters; what it was asked for goes into the record."""
+
+    @property
+    def degree(self) -> float | None:
+        """The degree asked for; None where α and β were given."""
+
+    @property
+    def coupling(self) -> float | None:
+        """The coupling asked for."""
+
+    @property
+    def sparsity(self) -> float | None:
+        """The sparsity asked for."""
+
+
+def build_setup(settings: StudySettings, pairs: Pairs) -> SetupMethod:
     """The set-up exchange that the settings call for."""
-    degree = settings.degree
-    if settings.alpha is None:
-        degree = default_degree(pairs) if degree is None else degree
-        check_degree(degree, pairs)
+    own = spec_of(settings.method).setup
+    return _usual_setup(settings, pairs) if own is None else own(settings, pairs)
+
+
+def degree_asked(settings: StudySettings, pairs: Pairs) -> float | None:
+    """The degree given, or the usual one; None where α and β were given."""
+    if settings.alpha is not None:
+        return settings.degree
+    degree = default_degree(pairs) if settings.degree is None else settings.degree
+    check_degree(degree, pairs)
+    return degree
+
+
+def _usual_setup(settings: StudySettings, pairs: Pairs) -> Setup:
     coupling = sparsity = None
     if settings.is_coupled and settings.nu is None:
         coupling = DEFAULT_COUPLING if settings.coupling is None else settings.coupling
         sparsity = DEFAULT_SPARSITY if settings.sparsity is None else settings.sparsity
     rho = None if settings.nu is None or settings.lam is None else settings.nu * settings.lam
     return Setup(
-        degree=degree,
+        degree=degree_asked(settings, pairs),
         alpha=settings.alpha,
         beta=settings.beta,
         coupling=coupling,

@@ -1,0 +1,64 @@
+"""A silo's own graph beside a consensus that it does not change: Ditto's second problem (Li et al. 2021), exactly.
+
+    w_i = argmin over w ≥ 0 of g_i(w) + (μ/2)‖w − u‖²
+
+The silo may choose μ by itself, by the loss of rows that it holds out. These must leave the consensus as well, or the
+choice would favour it: so the silo takes its term out of the sum, puts in what its other rows would have sent, and
+solves for the consensus anew.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from silograph._util.types import Vector
+from silograph.data.blocks import Blocks
+from silograph.local.problem import LocalProblem
+from silograph.local.prox import add_pull
+from silograph.local.solvers import exact
+from silograph.local.solvers.polish import solve_to_rounding
+from silograph.local.solvers.solution import Solution
+
+PULLS = (0.0, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)  # μ in units of 4β, among which a silo chooses
+FOLDS = 4
+LOSS_TOL = 1e-6  # relative gap of the solves whose losses are compared
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Others:
+    """The consensus' problem without this silo: the others' part of the sum, and this silo's weight in it."""
+
+    cost: Vector  # Σ γ c over the others
+    weight: float  # γ of this silo
+    total: float  # Σ γ over all
+    shift: float  # λ/I
+
+    def pooled_cost(self, own: Vector) -> Vector:
+        """The consensus' cost if the silo had sent this."""
+        cost: Vector = (self.cost + self.weight * own) / self.total + self.shift
+        return cost
+
+
+def personal_graph(problem: LocalProblem, u: Vector, strength: float, start: Vector | None) -> Solution:
+    """The silo's graph under a pull of this strength to u."""
+    return solve_to_rounding(add_pull(problem, u, strength), start)
+
+
+def held_out_losses(
+    problem: LocalProblem, blocks: Blocks, others: Others, pulls: Sequence[float] = PULLS
+) -> dict[float, float]:
+    """By pull, the mean loss of rows that neither the silo's graph nor the consensus has seen."""
+    losses, y_u, y_w = np.zeros(len(pulls)), None, None
+    for held in blocks.folds(FOLDS):
+        seen = [block for block in range(len(blocks.counts)) if block not in held]
+        own = replace(problem, cost=blocks.cost(seen))
+        unseen = replace(problem, cost=blocks.cost(held))
+        consensus = exact.solve(replace(problem, cost=others.pooled_cost(own.cost)), start=y_u, tol=LOSS_TOL)
+        y_u = consensus.y
+        for k, pull in enumerate(pulls):
+            strength = pull * float(problem.quadratic)
+            graph = exact.solve(add_pull(own, consensus.w, strength), start=y_w, tol=LOSS_TOL)
+            y_w = graph.y
+            losses[k] += float(blocks.counts[held].sum()) * unseen.value(graph.w)
+    return dict(zip(pulls, (losses / blocks.counts.sum()).tolist(), strict=True))

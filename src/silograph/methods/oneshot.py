@@ -1,0 +1,250 @@
+"""One sum is enough: the consensus from the sum of all silos' costs, every silo's own graph at home.
+
+    consensus   u   = argmin over u ≥ 0 of Σ_i g_i(u) + λ 1ᵀu                  from z̄ = Σ_i z_i/N_i alone
+    personal    w_i = argmin over w ≥ 0 of g_i(w) + (μ_i/2)‖w − u‖²            at home; nothing is sent
+
+One sum goes up, and down again; everybody solves for u. It is the exact form of Ditto (Li et al. 2021), with a pull of
+each silo's own, which it chooses by held-out rows (common/personal.py). α and β are such that the pooled graph has the
+degree asked for; λ/I = sparsity · (the median of the pooled costs).
+
+With two or three sums, silos count by the paper's γ_i, computed at home: Σ γ_i z_i/N_i and Σ γ_i. That is for open
+studies only: the difference of two sums may show one silo (docs/explanation/threat-model.md).
+
+The certificate is the pooled problem's, which everybody can check; a personal graph's own stays with its silo.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import ClassVar
+
+import numpy as np
+
+from silograph._util.types import Vector
+from silograph._util.vectors import distance
+from silograph.errors import ProtocolError, SignalError
+from silograph.graph.pairs import Pairs
+from silograph.local.degree import find_theta
+from silograph.local.problem import LocalProblem
+from silograph.local.solvers.polish import solve_to_rounding
+from silograph.local.solvers.solution import Solution
+from silograph.methods.common.personal import Others, held_out_losses, personal_graph
+from silograph.methods.common.registry import MethodSpec, Solver
+from silograph.methods.common.settings import StudySettings
+from silograph.methods.common.setup import ModelParameters, degree_asked
+from silograph.protocol.messages import COSTS, FLAG, NUMBER, PAIRS_NONNEGATIVE, Field, Parts, Step, Task, Total
+from silograph.protocol.method import Answer, Cohort, Decision, Outcome, States, report_on
+from silograph.protocol.silo import Silo, SiloState
+from silograph.protocol.units import Units
+
+WEIGHING_PULL = 1.0
+AGREE = 0.05  # relative: by how much α and β that the sum calls for may differ between machines that round differently
+LARGEST_WEIGHT = 2.0**27  # γ in units of √(q/α): at most 1/ε_γ
+
+SUM_STEPS = MappingProxyType({"costs": Step(down={}, up={"cost": COSTS})})
+DOWN = {"cost": PAIRS_NONNEGATIVE, "weight": NUMBER}  # Σ γ_i c_i and Σ γ_i
+STEPS = MappingProxyType(
+    {
+        "weigh": Step(
+            down=DOWN,
+            up={
+                "cost": Field("pairs", "cost", nonnegative=True),
+                "weight": Field("number", nonnegative=True, most=LARGEST_WEIGHT),
+            },
+        ),
+        "personal": Step(down=DOWN, up={"silos": FLAG}),
+    }
+)
+
+
+# --- the sum ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneSum:
+    """The set-up: one sum, from which all parameters follow."""
+
+    name: ClassVar[str] = "setup"
+    steps: ClassVar[Mapping[str, Step]] = SUM_STEPS
+    states: ClassVar[States] = States(outcome=ModelParameters)
+    coupling: ClassVar[None] = None
+
+    settings: StudySettings
+    degree: float | None
+
+    @property
+    def sparsity(self) -> float:
+        """The sparsity given, or none."""
+        return self.settings.sparsity or 0.0
+
+    def units(self, task: Task) -> Units:
+        return Units(cost=self.settings.cost_unit_used)
+
+    def local(self, silo: Silo, state: SiloState[None], task: Task) -> Answer[None]:
+        return Answer(parts={"cost": silo.cost})
+
+    def begin(self, cohort: Cohort) -> Decision[None]:
+        return Decision(step="costs")
+
+    def merge(self, cohort: Cohort, state: None, total: Total) -> Decision[None]:
+        model = pooled_model(self.settings, total.vector("cost"), cohort.pairs, cohort.n_silos)
+        return Decision(outcome=model, record={"alpha": model.alpha, "beta": model.beta, "lam": model.lam})
+
+
+def pooled_model(settings: StudySettings, cost_sum: Vector, pairs: Pairs, n_silos: int) -> ModelParameters:
+    """The parameters that the sum calls for, and the consensus."""
+    mean, zeta = cost_sum / n_silos, settings.zeta_used
+    degree, reached, alpha, beta = degree_asked(settings, pairs), True, settings.alpha, settings.beta
+    got = None
+    if alpha is None or beta is None:
+        assert degree is not None
+        found = find_theta(mean, pairs, degree, zeta=zeta, solver=solve_to_rounding, start=None)
+        alpha, beta = found.problem.alpha, float(found.problem.quadratic / 4)
+        got, reached = found.degree, found.reached
+    lam = n_silos * (settings.sparsity or 0.0) * float(np.median(mean))
+    problem = LocalProblem(cost=mean + lam / n_silos, pairs=pairs, quadratic=4 * beta, alpha=alpha, zeta=zeta)
+    return ModelParameters(
+        n_silos=n_silos,
+        alpha=alpha,
+        beta=beta,
+        zeta=zeta,
+        pooled=solve_to_rounding(problem, None).w,
+        lam=lam,
+        degree=got,
+        degree_reached=reached,
+        cost_unit=settings.cost_unit_used,
+        cost_sum=cost_sum,
+    )
+
+
+# --- the method -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneShotSilo:
+    """What a silo keeps."""
+
+    weight: float  # γ by which its costs are in the sum
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class OneShotState:
+    """What the coordinator keeps."""
+
+    cost: Vector  # Σ γ_i c_i
+    weight: float  # Σ γ_i
+
+
+@dataclass(frozen=True, slots=True)
+class OneShot:
+    """The method."""
+
+    name: ClassVar[str] = "oneshot"
+    steps: ClassVar[Mapping[str, Step]] = STEPS
+    states: ClassVar[States] = States(silo=OneShotSilo, coordinator=OneShotState)
+
+    settings: StudySettings
+    model: ModelParameters
+
+    def units(self, task: Task) -> Units:
+        return self.model.units
+
+    # --- the silo's half ----------------------------------------------------------------------------------------------
+
+    def local(self, silo: Silo, state: SiloState[OneShotSilo], task: Task) -> Answer[OneShotSilo]:
+        cost, total, last = task.vector("cost"), task.number("weight"), task.header.round == self.settings.sums
+        if (task.header.step == "personal") != last or task.header.round > self.settings.sums:
+            raise ProtocolError(
+                f"expected {self.settings.sums} sums, as the study says, got a {task.header.step!r} step."
+            )
+        if state.own is None:
+            self._check_model(cost, total, silo.pairs)
+        own = OneShotSilo(weight=1.0) if state.own is None else state.own
+        u = self._consensus(cost, total, silo.pairs).w
+        problem = self.model.problem(silo)
+        if task.header.step == "weigh":
+            return self._weigh(silo, problem, u, state.start)
+        given = self.settings.pull
+        pull, losses = self._choose(silo, problem, own, cost, total) if given is None else (given, {})
+        solution = personal_graph(problem, u, pull * 4 * self.model.beta, state.start)
+        evidence = {"pull": pull, "gap": solution.gap / problem.scale(solution.primal), **losses}
+        reported = report_on(silo, solution.w, u)
+        return Answer(parts={"silos": 1.0}, state=own, graph=solution.w, evidence=evidence, reported=reported)
+
+    def _check_model(self, cost: Vector, weight: float, pairs: Pairs) -> None:
+        """The parameters must be those that the sum calls for: nothing else was agreed on."""
+        due = pooled_model(self.settings, cost, pairs, self.model.n_silos)
+        for name in ("alpha", "beta", "lam"):
+            given, expected = getattr(self.model, name), getattr(due, name)
+            if abs(given - expected) > AGREE * expected:
+                raise ProtocolError(f"expected {name} = {expected:g}, which the sum calls for, got {given:g}.")
+        if weight != self.model.n_silos or self.model.rho != 0:
+            raise ProtocolError(f"expected a sum in which {self.model.n_silos} silos count alike, got {weight:g}.")
+
+    def _weigh(self, silo: Silo, problem: LocalProblem, u: Vector, start: Vector | None) -> Answer[OneShotSilo]:
+        """γ from the silo's graph under the common pull of 4β, free of units, and the term by which it then counts."""
+        w = personal_graph(problem, u, WEIGHING_PULL * 4 * self.model.beta, start).w
+        far = distance(w, u) / np.sqrt(self.model.alpha / (4 * self.model.beta))
+        gamma = float(1 / (far + self.settings.gamma_epsilon))
+        return Answer(parts={"cost": gamma * silo.cost, "weight": gamma}, state=OneShotSilo(weight=gamma))
+
+    def _choose(
+        self, silo: Silo, problem: LocalProblem, own: OneShotSilo, cost: Vector, total: float
+    ) -> tuple[float, dict[str, float]]:
+        """The pull with the least loss on held-out rows, and the losses."""
+        assert silo.blocks is not None
+        rest = cost - own.weight * silo.cost
+        others = Others(cost=rest, weight=own.weight, total=total, shift=self.model.lam / self.model.n_silos)
+        losses = held_out_losses(problem, silo.blocks, others)
+        return min(losses, key=lambda pull: losses[pull]), {f"loss at {pull:g}": loss for pull, loss in losses.items()}
+
+    def _consensus(self, cost: Vector, weight: float, pairs: Pairs) -> Solution:
+        return solve_to_rounding(self._pooled_problem(cost, weight, pairs), None)
+
+    def _pooled_problem(self, cost: Vector, weight: float, pairs: Pairs) -> LocalProblem:
+        model = self.model
+        shifted = cost / weight + model.lam / model.n_silos
+        return LocalProblem(cost=shifted, pairs=pairs, quadratic=4 * model.beta, alpha=model.alpha, zeta=model.zeta)
+
+    # --- the coordinator's half ---------------------------------------------------------------------------------------
+
+    def begin(self, cohort: Cohort) -> Decision[OneShotState]:
+        assert self.model.cost_sum is not None
+        return self._ask(OneShotState(cost=self.model.cost_sum, weight=float(cohort.n_silos)), 1, {})
+
+    def merge(self, cohort: Cohort, state: OneShotState, total: Total) -> Decision[OneShotState]:
+        if total.header.step == "weigh":
+            state = OneShotState(cost=total.vector("cost"), weight=total.number("weight"))
+            return self._ask(state, total.header.round + 1, {"weight": state.weight})
+        solution = self._consensus(state.cost, state.weight, cohort.pairs)
+        problem = self._pooled_problem(state.cost, state.weight, cohort.pairs)
+        objective = cohort.n_silos * solution.primal
+        gap = solution.gap / problem.scale(solution.primal)
+        converged = bool(gap <= self.settings.tol)
+        outcome = Outcome(consensus=solution.w, objective=objective, gap=gap, converged=converged)
+        return Decision(outcome=outcome, record={"objective": objective, "gap": gap})
+
+    def _ask(self, state: OneShotState, number: int, record: dict[str, float]) -> Decision[OneShotState]:
+        """Down goes the sum: for further weights, or for the silos' own graphs."""
+        parts: Parts = {"cost": state.cost, "weight": state.weight}
+        step = "weigh" if number < self.settings.sums else "personal"
+        return Decision(state=state, step=step, parts=parts, record=record)
+
+
+def check_silo(settings: StudySettings, silo: Silo) -> None:
+    """Raise, before anything is sent, for a silo that cannot choose its pull."""
+    if settings.pull is None and silo.blocks is None:
+        raise SignalError(
+            f"{silo.name}: a silo chooses its pull by rows that it holds out, and here are none: distances were "
+            "precomputed, or nodes are more than 1448. Give pull, such as pull=1."
+        )
+
+
+METHOD = MethodSpec(
+    about="The consensus is the pooled graph, learned from one sum; each silo drew its own graph towards it at home.",
+    build=OneShot,
+    newton=Solver(settings=frozenset({"pull", "sparsity", "sums", "gamma_epsilon"})),
+    setup=lambda settings, pairs: OneSum(settings=settings, degree=degree_asked(settings, pairs)),
+    blocks=True,
+    check_silo=check_silo,
+)
