@@ -48,6 +48,9 @@ METHODS = [
     'method = "mrmtl"\nsolver = "gradient"\nrounds = 3\n' + GIVEN,
     'method = "ditto"\n' + GIVEN,
     'method = "ditto"\nsolver = "gradient"\nrounds = 3\n' + GIVEN,
+    'method = "oneshot"\ndegree = 3',
+    'method = "oneshot"\npull = 2.0\nsparsity = 0.2\n' + GIVEN,
+    'method = "oneshot"\nsums = 3\n' + GIVEN,
 ]
 EXACT = 'method = "exact"\nrounds = 4\n' + GIVEN
 ALGORITHM1 = METHODS[6]
@@ -81,7 +84,7 @@ def _silo(study: StudyFile, nodes: Sequence[str], pairs: Pairs, site: str, path:
     table = options.open(path)
     order = order_of(nodes, table.names, first="the study", silo=site)
     read = read_costs(path, table, pairs, options, order=order, on_progress=lambda part: None)
-    return Silo(name=site, pairs=pairs, cost=read.cost, n_samples=read.n_samples)
+    return Silo(name=site, pairs=pairs, cost=read.cost, n_samples=read.n_samples, blocks=read.blocks)
 
 
 def assert_same_result(

@@ -72,16 +72,30 @@ class LearnOptions:
         float | None,
         SilosOption(help="How sparse the consensus is: 0 not at all, from 1 on it is empty. Default: 0.1."),
     ] = None
+    sums: Annotated[
+        int | None,
+        SilosOption(help="Sums that oneshot opens, 1 to 3; from the second on, silos near the consensus count more."),
+    ] = None
+    cost_unit: Annotated[
+        float | None,
+        SilosOption(help="The power of two in which mean squared differences are added up. Default: found out."),
+    ] = None
     nu: Annotated[float | None, SilosOption(help="The model's ν, with --lam, instead of a coupling.")] = None
     lam: Annotated[float | None, SilosOption(help="The model's λ, with --nu, instead of a sparsity.")] = None
     method: Annotated[
-        str, SilosOption(help="The exact optimum, the paper's Algorithm 1, or a baseline.", metavar=METHODS)
+        str,
+        SilosOption(
+            help="The exact optimum, the consensus of one sum, the paper's Algorithm 1, or a baseline.", metavar=METHODS
+        ),
     ] = "exact"
     rounds: Annotated[
         int | None, SilosOption(help="Rounds of an iteration (default 50), or the most an exact method may take (200).")
     ] = None
     pull: Annotated[
-        float | None, SilosOption(help="Strength of FedProx, MRMTL and Ditto, in units of 4β. Default: 1.")
+        float | None,
+        SilosOption(
+            help="Strength of FedProx, MRMTL, Ditto and oneshot, in units of 4β. Default: 1, or the silo's choice."
+        ),
     ] = None
     options: Annotated[
         list[str] | None,

@@ -66,13 +66,15 @@ def _silos(record: RunRecord) -> Table:
     counted = f"{len(silos)} silo{'' if len(silos) == 1 else 's'}"
     title = f"{counted}, {result.nodes} nodes, method {record.parameters['method']}"
     table = Table(title=Text(title), title_justify="left")
-    for name in ("silo", "samples", "edges", "degree", "contribution"):
+    pulled = any(silo.pull is not None for silo in silos)
+    columns = ("silo", "samples", "edges", "degree", "contribution", *(("pull",) if pulled else ()))
+    for name in columns:
         table.add_column(name, justify="left" if name == "silo" else "right")
     many = len(silos) > 2 * MOST_ROWS
     for number, silo in enumerate(silos[:MOST_ROWS] + silos[-MOST_ROWS:] if many else silos):
         if many and number == MOST_ROWS:
-            table.add_row("…", "", "", "", "")
-        table.add_row(*_silo_row(silo))
+            table.add_row("…")
+        table.add_row(*_silo_row(silo), *([f"{silo.pull:g}" if silo.pull is not None else ""] if pulled else []))
     table.add_section()
     table.add_row("consensus", "", str(result.edges), f"{2 * result.edges / result.nodes:.2f}", "")
     return table
@@ -94,7 +96,7 @@ def _facts(result: ResultRecord, out: Path | None) -> list[str]:
     rounds = f"after {result.rounds} rounds (and {result.setup_rounds} of set-up)"
     facts = [parameters, f"certified gap: {_certificate(result)} {rounds}", f"time: {result.seconds:.2f} s"]
     if result.degree_alone is not None:
-        alone = f"mean degree alone: {result.degree_alone:.2f} (aim: {result.degree_asked:g})"
+        alone = f"mean degree of {result.degree_of}: {result.degree_alone:.2f} (aim: {result.degree_asked:g})"
         facts.insert(0, alone + ("; coupling adds weak edges, so rank edges by weight" if result.rho else ""))
     if out is not None:
         graphs = f"{CONSENSUS}/ and {SILOS}/*/ ({', '.join(GRAPH_FILES)})"

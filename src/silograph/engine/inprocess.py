@@ -63,6 +63,11 @@ class InProcess:
             raise ProtocolError("The method ended, but its silos have no graphs: it never answered with graph=.")
         return graphs
 
+    @property
+    def evidence(self) -> Mapping[str, Mapping[str, float]]:
+        """What silos know of their own graphs."""
+        return {name: state.evidence for name, state in self._states.items() if state.evidence}
+
     def silo_states(self) -> dict[str, Any]:
         """All silos' states, for a checkpoint."""
         return {name: to_plain(state) for name, state in self._states.items()}

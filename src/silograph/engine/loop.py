@@ -28,6 +28,10 @@ class Engine(Protocol):
     def finish(self, consensus: Vector) -> Mapping[str, Vector]:
         """Tell the silos the consensus that the run ended at; receive the graphs of those that give theirs away."""
 
+    @property
+    def evidence(self) -> Mapping[str, Mapping[str, float]]:
+        """What silos know of their own graphs, by silo; only of those whose owner this process is."""
+
     def silo_states(self) -> dict[str, Any]:
         """What the silos keep between rounds as plain data, if it is kept here."""
 

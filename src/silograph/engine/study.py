@@ -34,6 +34,7 @@ class StudyResult:
     graphs: Mapping[str, Vector]  # by silo; only of those that give theirs away
     contributions: Mapping[str, float]  # γ by silo; empty unless it may be reported
     reported: Reported
+    evidence: Mapping[str, Mapping[str, float]]  # what silos of this process know of their own graphs, such as a gap
     objective: float
     gap: float  # relative; NaN where the method has no certificate
     converged: bool
@@ -50,7 +51,7 @@ class StudyResult:
     sparsity: float | None
     degree: float  # mean number of neighbours over all silos' graphs; NaN where one keeps it to itself
     degree_asked: float | None  # None where α and β were given
-    degree_alone: float | None  # what the silos' own graphs have, which the degree asked for is about
+    degree_alone: float | None  # of the graphs that the degree asked for is about: the silos' own, or the pooled one
     degree_reached: bool
 
     @property
@@ -136,6 +137,7 @@ def learn_on(
             name: numbers["contribution"] for name, numbers in finished.reported.items() if "contribution" in numbers
         },
         reported=finished.reported,
+        evidence=engine.evidence,
         objective=outcome.objective,
         gap=outcome.gap,
         converged=outcome.converged,
@@ -191,7 +193,7 @@ def degree_warning(study: StudyResult, settings: StudySettings) -> str | None:
     if study.degree_reached or settings.degree is None:
         return None
     return (
-        f"A mean degree of {study.degree_asked:g} was not found for the silos' own graphs; the nearest, "
+        f"A mean degree of {study.degree_asked:g} was not found for {settings.solver_used.degree_of}; the nearest, "
         f"{study.degree_alone:g}, was taken. Equal distances (duplicated or constant nodes) make edges come and go "
         "together. Ask for another degree, or give alpha and beta."
     )

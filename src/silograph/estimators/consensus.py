@@ -38,20 +38,22 @@ class ConsensusGraph(BaseEstimator):
     ----------
     degree : float, optional
         Mean number of neighbours that the silos' graphs would have if each learned alone; α and β follow. Coupling adds
-        the others' edges, most of them weak, so coupled graphs have more. By default as for `SmoothGraph`.
+        the others' edges, most of them weak, so coupled graphs have more. Of "oneshot", that of the graph of all silos
+        together. By default as for `SmoothGraph`.
     coupling : float, optional
         How strongly silos are drawn together: 0 not at all; around 1 their graphs fuse, one by one. By default 0.5.
     sparsity : float, optional
-        How sparse the consensus is: 0 not at all, from 1 on it is empty. By default 0.1.
+        How sparse the consensus is: 0 not at all, from 1 on it is empty. By default 0.1. Of "oneshot", λ/I in units of
+        the median pooled cost; by default 0.
     alpha, beta : float, optional
         The model's own α and β instead of `degree`; both or neither.
     nu, lam : float, optional
         The model's own ν and λ instead of `coupling` and `sparsity`; both or neither.
     standardize : bool
         Centre each node and scale it to unit variance first, in each silo. For nodes of different units or amplitudes.
-    method : {"exact", "algorithm1", "independent", "pooled", "fedavg", "fedprox", "mrmtl", "ditto"}
-        The exact optimum of the model; the paper's Algorithm 1 for it; each silo alone; one graph for all; the papers'
-        federated baselines.
+    method : {"exact", "oneshot", "algorithm1", "independent", "pooled", "fedavg", "fedprox", "mrmtl", "ditto"}
+        The exact optimum of the model; the consensus from one sum, and each silo's own graph at home; the paper's
+        Algorithm 1; each silo alone; one graph for all; the papers' federated baselines.
     tol : float
         Certified relative duality gap at which to stop.
     solver : {"newton", "gradient"}, optional
@@ -70,7 +72,10 @@ class ConsensusGraph(BaseEstimator):
         The power of two in which mean squared differences are added up. By default 1, or one that fits where 1 does
         not: signals of about 1e-6 or 1e6.
     pull : float, optional
-        Strength μ of FedProx, MRMTL and Ditto, in units of 4β; by default 1.
+        Strength μ of "oneshot", FedProx, MRMTL and Ditto, in units of 4β; by default 1, or of "oneshot" what each silo
+        chooses by rows that it holds out.
+    sums : {1, 2, 3}
+        Sums that "oneshot" opens: from the second on, silos count by how near they are to the consensus.
     weights : {"adaptive", "equal"}
         Contribution weights that follow the data, or the paper's ablation, for "exact" and "algorithm1".
     fresh, gamma_cap
@@ -104,7 +109,10 @@ class ConsensusGraph(BaseEstimator):
     shares_ : ndarray (silos,)
         Contributions as parts of one; silos whose graph is the consensus share it alike.
     gap_ : float
-        Certified relative duality gap of the joint problem; NaN for methods that have none.
+        Certified relative duality gap of the joint problem, of "oneshot" of the consensus; NaN for methods that have
+        none.
+    pulls_, personal_gaps_ : ndarray (silos,)
+        Of method "oneshot": each silo's pull to the consensus, in units of 4β, and the gap of its own graph.
     history_ : list of dict
         One record per round: objective, bound, gap, number of fused silos.
     objective_, converged_, n_rounds_, n_setup_rounds_
@@ -229,6 +237,22 @@ class ConsensusGraph(BaseEstimator):
         if not self._study.contributions:
             raise AttributeError("contributions_ stayed in the silos. Allow them to be reported: report=True.")
         return np.array([self._study.contributions[name] for name in self.silo_names_])
+
+    @property
+    def pulls_(self) -> Vector:
+        """The pull of each silo, in units of 4β, as it was given or chosen; of method "oneshot"."""
+        return self._evidence("pull")
+
+    @property
+    def personal_gaps_(self) -> Vector:
+        """The certified relative gap of each silo's own graph; of method "oneshot"."""
+        return self._evidence("gap")
+
+    def _evidence(self, name: str) -> Vector:
+        check_is_fitted(self, "graphs_")
+        if not all(name in self._study.evidence.get(silo, {}) for silo in self.silo_names_):
+            raise AttributeError(f"The method {self.method!r} has no {name} for each silo.")
+        return np.array([self._study.evidence[silo][name] for silo in self.silo_names_])
 
     @property
     def shares_(self) -> Vector:

@@ -210,12 +210,12 @@ class OneShot:
 
     def begin(self, cohort: Cohort) -> Decision[OneShotState]:
         assert self.model.cost_sum is not None
-        return self._ask(OneShotState(cost=self.model.cost_sum, weight=float(cohort.n_silos)), 1, {})
+        return self._ask(OneShotState(cost=self.model.cost_sum, weight=float(cohort.n_silos)), 1)
 
     def merge(self, cohort: Cohort, state: OneShotState, total: Total) -> Decision[OneShotState]:
         if total.header.step == "weigh":
             state = OneShotState(cost=total.vector("cost"), weight=total.number("weight"))
-            return self._ask(state, total.header.round + 1, {"weight": state.weight})
+            return self._ask(state, total.header.round + 1)
         solution = self._consensus(state.cost, state.weight, cohort.pairs)
         problem = self._pooled_problem(state.cost, state.weight, cohort.pairs)
         objective = cohort.n_silos * solution.primal
@@ -224,11 +224,11 @@ class OneShot:
         outcome = Outcome(consensus=solution.w, objective=objective, gap=gap, converged=converged)
         return Decision(outcome=outcome, record={"objective": objective, "gap": gap})
 
-    def _ask(self, state: OneShotState, number: int, record: dict[str, float]) -> Decision[OneShotState]:
+    def _ask(self, state: OneShotState, number: int) -> Decision[OneShotState]:
         """Down goes the sum: for further weights, or for the silos' own graphs."""
         parts: Parts = {"cost": state.cost, "weight": state.weight}
         step = "weigh" if number < self.settings.sums else "personal"
-        return Decision(state=state, step=step, parts=parts, record=record)
+        return Decision(state=state, step=step, parts=parts)
 
 
 def check_silo(settings: StudySettings, silo: Silo) -> None:
@@ -243,7 +243,9 @@ def check_silo(settings: StudySettings, silo: Silo) -> None:
 METHOD = MethodSpec(
     about="The consensus is the pooled graph, learned from one sum; each silo drew its own graph towards it at home.",
     build=OneShot,
-    newton=Solver(settings=frozenset({"pull", "sparsity", "sums", "gamma_epsilon"})),
+    newton=Solver(
+        settings=frozenset({"pull", "sparsity", "sums", "gamma_epsilon"}), degree_of="the graph of all silos together"
+    ),
     setup=lambda settings, pairs: OneSum(settings=settings, degree=degree_asked(settings, pairs)),
     blocks=True,
     check_silo=check_silo,

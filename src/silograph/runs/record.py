@@ -33,6 +33,8 @@ class SiloRecord:
     mean_degree: float | None
     contribution: float | None  # γ; None: infinite, as of a silo that is the consensus, or not told
     is_consensus: bool  # whether it fused with the consensus
+    pull: float | None = None  # to the consensus, in units of 4β, that it was given or chose; None: not known here
+    relative_gap: float | None = None  # of its own graph, where that is a problem of its own; None: not known here
     graph_shared: bool  # whether its graph is in the folder
 
 
@@ -44,7 +46,8 @@ class ResultRecord:
     edges: int  # of the consensus, or of the only graph
     mean_degree: float | None  # over all silos' graphs; None: one keeps it to itself
     degree_asked: float | None  # None: α and β were given
-    degree_alone: float | None = None  # of the silos' own graphs, which the degree asked for is about
+    degree_alone: float | None = None  # of the graphs that the degree asked for is about,
+    degree_of: str | None = None  # and which these are
     degree_reached: bool
     alpha: float
     beta: float
@@ -53,6 +56,7 @@ class ResultRecord:
     nu: float | None = None  # also None: infinite
     lam: float | None = None
     rho: float | None = None
+    cost_unit: float | None = None  # a power of two, in which mean squared differences were added up
     objective: float | None  # None: not finite
     relative_gap: float | None  # None: infinite, or none
     certified: bool

@@ -69,11 +69,13 @@ def study_run(learned: StudyResult, settings: StudySettings, pairs: Pairs, conte
         context,
         mean_degree=finite(learned.degree),
         degree_alone=learned.degree_alone,
+        degree_of=settings.solver_used.degree_of,
         coupling=learned.coupling,
         sparsity=learned.sparsity,
         nu=finite(learned.nu),
         lam=learned.lam,
         rho=learned.rho,
+        cost_unit=learned.cost_unit,
         objective=finite(learned.objective),
         relative_gap=finite(learned.gap),
         converged=None if np.isnan(learned.gap) else learned.converged,
@@ -81,7 +83,8 @@ def study_run(learned: StudyResult, settings: StudySettings, pairs: Pairs, conte
         setup_rounds=learned.n_setup_rounds,
     )
     about = spec_of(settings.method).about
-    record = _record("silos", graphs, learned.reported, settings.parameters, result, warnings, context, about)
+    told = {name: {**learned.reported.get(name, {}), **learned.evidence.get(name, {})} for name in context.sources}
+    record = _record("silos", graphs, told, settings.parameters, result, warnings, context, about)
     return RunData(folder=context.folder, record=record, main=consensus, graphs=graphs, history=learned.history)
 
 
@@ -98,6 +101,8 @@ def silo_record(
         contribution=finite(reported.get("contribution")),
         is_consensus=reported.get("distance") == 0,
         graph_shared=graph is not None,
+        pull=finite(reported.get("pull")),
+        relative_gap=finite(reported.get("gap")),
         **source,
     )
 

@@ -91,6 +91,11 @@ class Sites:
         graphs = self._ask_all(message, parse_graph, allowed=("kept",))
         return {site: w for site, w in zip(self.cohort.silos, graphs, strict=True) if w is not None}
 
+    @property
+    def evidence(self) -> Mapping[str, Mapping[str, float]]:
+        """Nothing: it stays at the sites."""
+        return {}
+
     def silo_states(self) -> dict[str, Any]:
         """Nothing: what silos keep, they keep themselves."""
         return {}

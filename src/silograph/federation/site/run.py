@@ -106,7 +106,13 @@ class SiteRun:
         with writing_folder(results / self.run, replace=True) as inside:
             for name, weights in graphs.items():
                 write_graphs(inside / name, graph_on(self.silo.pairs, weights, self.nodes))
-            about = {"run": self.run, "study": self.study.name, "sha256": self.study.sha256, "silos": self.silos}
+            about: dict[str, Any] = {
+                "run": self.run,
+                "study": self.study.name,
+                "sha256": self.study.sha256,
+                "silos": self.silos,
+            }
+            about |= {"evidence": dict(self.state.evidence)}  # of the site's own graph, for its own people
             write_json(inside / "about.json", about)
         return update_of(task.header, self.silo.name, {"graph": w})
 

@@ -22,7 +22,7 @@ from silograph.local.solvers.solution import Solution
 
 PULLS = (0.0, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)  # μ in units of 4β, among which a silo chooses
 FOLDS = 4
-LOSS_TOL = 1e-6  # relative gap of the solves whose losses are compared
+LOSS_TOL = 1e-8  # relative gap of the solves whose losses are compared
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

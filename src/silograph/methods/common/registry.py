@@ -43,6 +43,7 @@ class Solver:
 
     settings: frozenset[str] = frozenset()  # that it has beyond those of every method
     certified: bool = True  # whether it ends with a duality gap
+    degree_of: str = "the silos' own graphs"  # what a degree asked for is about
     lipschitz: bool = False  # whether it knows the step "lipschitz"
     trouble: Trouble | None = None  # what to tell of a run that ended badly, by its gap and its history
 
