@@ -39,7 +39,7 @@ def some_silos() -> list[Silo]:
     rng, found = np.random.default_rng(7), []
     mix = rng.normal(size=(D, D))
     for i in range(N_SILOS):
-        table = rng.normal(size=(30 + 7 * i, D)) @ (mix + 0.4 * rng.normal(size=(D, D)))
+        table = 0.3 * rng.normal(size=(30 + 7 * i, D)) @ (mix + 0.4 * rng.normal(size=(D, D)))
         read = table_costs(moments_of_blocks(table, PAIRS), PAIRS, standardize=False, names=NODES, source="table")
         found.append(Silo(name=f"silo {i}", pairs=PAIRS, cost=read.cost, n_samples=read.n_samples, blocks=read.blocks))
     return found
