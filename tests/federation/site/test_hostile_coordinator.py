@@ -38,8 +38,8 @@ class Hostile:
         message, _ = SignedMessage(dict(head), body, self.consortium.server).to(SITE)
         return open_message(self.service.reply(message), self.consortium.trust)
 
-    def hello(self, run: str = RUN, *, study: str | None = None, silos: tuple[str, ...] = SITES) -> str | None:
-        about = {"study": self.study if study is None else study, "nodes": NODES, "silos": silos}
+    def hello(self, run: str = RUN, *, study: str | None = None, **more: Any) -> str | None:
+        about = {"study": self.study if study is None else study, "nodes": NODES, "silos": SITES, **more}
         return self.ask({"kind": "hello", "run": run}, json.dumps(about).encode()).head.get("code")
 
     def round(self, step: str, run: str = RUN, *, number: int = 1, method: str = "setup", **more: Any) -> Any:
@@ -331,14 +331,14 @@ def test_a_damaged_count_is_not_taken_for_none(hostile):
 
 
 @pytest.mark.parametrize(
-    ("n_samples", "limits", "code"), [(8, {}, None), (7, {}, "samples"), (7, {"min_samples": 7}, None)]
+    ("n_samples", "limits", "code"), [(30, {}, None), (29, {}, "samples"), (29, {"min_samples": 29}, None)]
 )
 def test_fewer_samples_than_nodes_are_not_learned_from_unless_the_site_says_so(hostile, n_samples, limits, code):
-    one = hostile(**limits)
-    write_table(one.home / f"{SITE}.csv", 2, n_samples=n_samples)
-    assert one.hello() == code
+    one, nodes = hostile(**limits), [f"node {k}" for k in range(30)]
+    write_table(one.home / f"{SITE}.csv", 2, n_samples=n_samples, nodes=nodes)
+    assert one.hello(nodes=nodes) == code
     if code:
-        assert "has 7 samples, the least is 8" in one.detail()
+        assert "has 29 samples, the least is 30" in one.detail()
 
 
 def test_the_log_has_the_digest_of_what_left(hostile):

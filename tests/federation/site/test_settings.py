@@ -73,7 +73,7 @@ def test_the_hints_in_comments_are_toml_once_the_mark_is_taken_away(tmp_path):
 def test_what_is_left_out_has_its_default_and_the_defaults_protect(tmp_path):
     (tmp_path / "site.toml").write_text(LEAST)
     assert read_site(tmp_path) == OSLO
-    assert (OSLO.least_samples(8), OSLO.least_samples(300)) == (8, 300)
+    assert (OSLO.least_samples(8), OSLO.least_samples(300)) == (20, 300)
     assert (OSLO.min_sites, OSLO.max_rounds, OSLO.max_rounds_table, OSLO.approve_all) == (2, 1000, 10_000, False)
     assert OSLO.methods == built_in()
 

@@ -66,7 +66,7 @@ def _check_data(home: Path, settings: SiteSettings, invitation: Invitation) -> s
     n_samples = sum(chunk.shape[0] for chunk in table.chunks(lambda part: None))
     least = settings.least_samples(len(table.names))
     if n_samples < least:
-        why = "as many as nodes" if settings.min_samples is None else "--min-samples"
+        why = "as many as nodes, and 20" if settings.min_samples is None else "--min-samples"
         raise SilosError(
             f"{path}: has {n_samples} samples, fewer than this site's own minimum of {least} ({why}). "
             "Give more samples; or, if what is sent may tell them, a smaller --min-samples."

@@ -12,6 +12,7 @@ from silograph.federation.folders import SiteFolder
 from silograph.methods.common.registry import built_in, check_method
 
 METHODS = built_in()
+FEW_SAMPLES = 20  # however few the nodes
 LARGEST_SETTINGS = 1_000_000  # bytes
 SECTIONS = {
     "table": ("drop", "key", "header"),
@@ -50,7 +51,7 @@ drop = {drop}
 {header}
 
 [limits]
-# Take part only with at least this many samples: of few, a sum says more of each. Left out: as many as nodes
+# Take part only with at least this many samples: of few, a sum says more of each. Left out: as many as nodes, or 20
 {min_samples}
 # Take part only together with others, at least this many sites in all. Of two, each can work out the other's numbers
 min_sites = {min_sites}
@@ -82,7 +83,7 @@ class SiteSettings:
     drop: tuple[str, ...] = ()
     key: str | None = None
     header: bool | None = None  # None: look
-    min_samples: int | None = None  # None: as many as nodes
+    min_samples: int | None = None  # None: see `least_samples`
     min_sites: int = 2  # never less: the sum over one site is that site's own
     max_rounds: int = 1000  # of an approved study, all its runs together
     max_rounds_table: int = 10_000  # of all studies together
@@ -106,8 +107,8 @@ class SiteSettings:
                 raise ParameterError(f"{name}: expected a whole number ≥ {bound}, got {value}. Write one, such as 100.")
 
     def least_samples(self, n_nodes: int) -> int:
-        """How many samples a table of so many nodes must have."""
-        return n_nodes if self.min_samples is None else self.min_samples
+        """How many samples a table of so many nodes must have. Fewer than nodes are known but for a rotation."""
+        return max(n_nodes, FEW_SAMPLES) if self.min_samples is None else self.min_samples
 
     def data_in(self, folder: Path) -> Path:
         """Where the table is, for a site in this folder."""
