@@ -161,6 +161,20 @@ def test_wrong_parameters_end_the_run_so_that_nobody_finds_the_bound_by_trying(t
     assert codes == ["parameters", "ended", "unknown-run"]
 
 
+@pytest.mark.parametrize(("share", "code"), [(1e-9, "parameters"), (0.999, "parameters"), (1.001, None)])
+def test_a_pull_that_was_too_weak_from_the_beginning_is_refused_by_the_silos_own_force(hostile, share, code):
+    """ρ = coupling · ρ_ref, and ρ_ref² is a mean of which the silo knows one term."""
+    one, u = hostile(), np.full(28, 0.1)
+    assert one.hello() is None
+    one.round("costs")
+    square = one.round("forces", number=2, u=u, alpha=0.5, beta=0.25)["force_square"]
+    rho = share * 0.5 * float(np.sqrt(square / 3))
+    one.round("empty", number=3, rho=rho, alpha=0.5, beta=0.25)
+    scalars = {"alpha": 0.5, "beta": 0.25, "rho": rho, "lam": 0.0, "alike": 0.0}
+    said = one.round("start", method="exact", u=u, scalars=scalars)
+    assert (said if isinstance(said, str) else None) == code
+
+
 def test_learning_is_not_answered_before_set_up(hostile):
     one = hostile()
     scalars = {"alpha": 0.5, "beta": 0.25, "rho": 0.0, "lam": 0.0, "alike": 0.0}
@@ -233,6 +247,11 @@ def test_a_study_that_would_keep_the_site_computing_is_refused_at_once(hostile, 
 def test_a_site_is_not_asked_alone_or_with_sites_that_it_does_not_know(hostile, silos, limits, code):
     """A study without sites and quorum promises nothing: the site's own file does."""
     assert hostile(**limits).hello(silos=silos) == code
+
+
+def test_before_a_study_is_approved_its_sites_tell_nothing_of_the_limits(hostile):
+    one = hostile(min_sites=3, approve_all=False)
+    assert [one.hello(silos=silos) for silos in ((SITE, "lima"), SITES, (SITE, "nobody"))] == ["unapproved"] * 3
 
 
 def test_without_a_list_of_sites_nobody_is_answered(hostile):

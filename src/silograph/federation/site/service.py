@@ -126,8 +126,8 @@ class SiteService:
 
     def _hello(self, request: VerifiedMessage) -> Reply:
         run, (study, nodes, silos) = self._run_of(request), _parse_hello(request)
-        self._check_sites(silos)
         self._check_study(study, request.sender)
+        self._check_sites(silos)
         site_run = self._site_runs.get(run)
         if site_run is None:
             self._make_room()

@@ -78,7 +78,8 @@ def check_scalars(setup: "Setup", kept: SetupSilo | None, scalars: Mapping[str, 
         expected = _coupled_bounds(setup, kept, scalars, n_silos)
     for name, (least, most) in expected.items():
         if not least <= scalars[name] <= most:
-            raise ScalarsError(f"{name}: expected {least:g} to {most:g}, got {scalars[name]:g}.")
+            span = f"{least:g}" if least == most else f"{least:g} to {most:g}"
+            raise ScalarsError(f"{name}: expected {span}, got {scalars[name]:g}.")
     if kept.step != last:
         raise ScalarsError(f"rho: expected the one that {kept.step!r} was asked with, got {scalars['rho']:g}.")
 
@@ -97,6 +98,6 @@ def _coupled_bounds(
     least = max(coupling * max(own, rounding) / SLACK, np.finfo(float).tiny)
     if sparsity == 0:
         return bounds | {"rho": (least, np.inf), "lam": (0.0, 0.0)}
-    asked = kept.rho or np.inf
+    asked = kept.rho or np.inf  # if it is below the least, no ρ will do
     # No silo's force at u = 0 is above ρ, so that no entry of their sum is above n ρ
     return bounds | {"rho": (max(least, asked), asked), "lam": (0.0, SLACK * sparsity * n_silos * asked)}
