@@ -24,7 +24,9 @@ from silograph.federation.coordinator.attempt import run_attempt
 from silograph.federation.coordinator.request import Silence
 from silograph.federation.coordinator.run import CoordinatorRun, Outcome, new_run, open_run
 from silograph.federation.envelope import ENVELOPE_FORMAT, HEAD, MAGIC, SignedMessage, open_message
+from silograph.federation.folders import SiteFolder
 from silograph.federation.identity import Signer, Trust
+from silograph.federation.invitation import Invitation, write_invitation
 from silograph.federation.site.service import SiteService
 from silograph.federation.site.settings import SiteSettings, write_site
 from silograph.federation.study_file import read_study
@@ -107,6 +109,12 @@ def rewrite(
 # --- sites and runs ------------------------------------------------------------------------------------------------
 
 
+def write_roster(home: Path, sites: Sequence[str]) -> None:
+    """The invitation in a site's folder, from which it knows the other sites."""
+    about = Invitation(name="test", server=SERVER, port=8002, sites=tuple(sites), fingerprint="0" * 64)
+    write_invitation(SiteFolder(home).invitation, about)
+
+
 def write_table(
     path: Path,
     seed: int,
@@ -160,6 +168,7 @@ class Consortium:
         home = self.folder / site
         home.mkdir(parents=True)
         write_table(home / f"{site}.csv", seed)
+        write_roster(home, {*SITES, *self.sites})
         settings = {"name": site, "federation": "test", "server": SERVER, "data": Path(f"{site}.csv")}
         write_site(home, SiteSettings(**{**settings, "approve_all": True, **limits}))
 

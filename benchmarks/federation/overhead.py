@@ -147,7 +147,8 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as place:
             make = write_table(n_nodes, n_samples)
             nodes = tuple(f"n{k}" for k in range(n_nodes))
-            with RealFederation(Path(place) / "federation", make_table=make, nodes=nodes) as federation:
+            join = ("--approve-all", "--min-samples", str(n_samples))
+            with RealFederation(Path(place) / "federation", join=join, make_table=make, nodes=nodes) as federation:
                 for method in METHODS:
                     rows.append(measure(federation, method, n_nodes * (n_nodes - 1) // 2))
                     print(rows[-1], flush=True)

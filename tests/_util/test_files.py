@@ -2,10 +2,11 @@
 
 import os
 import stat
+import threading
 
 import pytest
 
-from silograph._util.files import write_bytes, write_json, write_text, writing
+from silograph._util.files import write_bytes, write_json, write_text, writing, writing_folder
 from silograph.errors import OutputError
 
 
@@ -64,3 +65,30 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path):
         writing(tmp_path / "nowhere" / "x.csv"),
     ):
         pass
+
+
+@pytest.mark.skipif(not hasattr(os, "umask") or os.name == "nt", reason="no umask here")
+def test_while_files_are_written_no_other_thread_makes_one_that_everybody_may_write(tmp_path):
+    """The umask belongs to the whole process: to read it by setting it opens what others make meanwhile."""
+    before, stop, modes = os.umask(0o077), threading.Event(), set()
+
+    def make_files():
+        while not stop.is_set():
+            (tmp_path / "secret").touch()
+            modes.add(stat.S_IMODE((tmp_path / "secret").stat().st_mode))
+            (tmp_path / "secret").unlink()
+
+    other = threading.Thread(target=make_files)
+    other.start()
+    try:
+        for _ in range(2000):
+            write_text(tmp_path / "note", "open")
+        with writing_folder(tmp_path / "made", replace=False):
+            pass
+    finally:
+        stop.set()
+        other.join()
+        os.umask(before)
+    assert modes == {0o600}
+    assert stat.S_IMODE((tmp_path / "note").stat().st_mode) == 0o600
+    assert stat.S_IMODE((tmp_path / "made").stat().st_mode) == 0o700

@@ -135,7 +135,7 @@ def test_the_limits_of_a_study_are_those_of_the_page():
 
 def test_the_sites_file_has_these_keys_and_defaults(tmp_path):
     required = {"name": "oslo", "federation": "trial", "server": "localhost", "data": Path("oslo.csv")}
-    path = write_site(tmp_path, SiteSettings(**required, key="signals", header=True))
+    path = write_site(tmp_path, SiteSettings(**required, key="signals", header=True, min_samples=20))
     found = tomllib.loads(path.read_text(encoding="utf-8"))
     sections = {name: table for name, table in found.items() if isinstance(table, dict)}
     headings = {"At the top": {key: value for key, value in found.items() if key not in sections}}

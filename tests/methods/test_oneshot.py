@@ -15,6 +15,7 @@ from silograph.local.problem import LocalProblem
 from silograph.local.solvers.polish import solve_to_rounding
 from silograph.methods.common.personal import PULLS, Others, held_out_losses
 from silograph.methods.common.settings import StudySettings
+from silograph.methods.common.setup_checks import ScalarsError
 from silograph.methods.oneshot import OneShot, pooled_model
 from silograph.protocol.exchange import answer_task
 from silograph.protocol.messages import Header, Task
@@ -178,9 +179,9 @@ def test_a_further_sum_than_the_study_says_is_not_answered():
         asked("weigh", 2, {}, sums=2, state=state)
 
 
-@pytest.mark.parametrize("scalars", [{"alpha": 1e-3}, {"beta": 10.0}, {"lam": 1.0}, {"rho": 1.0}])
+@pytest.mark.parametrize("scalars", [{"alpha": 1e-3}, {"beta": 10.0}, {"lam": 1.0}])
 def test_parameters_other_than_the_sum_calls_for_are_refused(scalars):
-    with pytest.raises(ProtocolError, match="expected"):
+    with pytest.raises(ScalarsError, match="which the sum calls for"):
         asked("personal", 1, {}, **scalars)
 
 

@@ -13,6 +13,7 @@ from silograph import ConsensusGraph, read_run
 from silograph.engine.inprocess import InProcess
 from silograph.engine.study import learn_on, learn_silos
 from silograph.errors import ParameterError, ProtocolError
+from silograph.federation.refusals import REASONS
 from silograph.graph.pairs import Pairs
 from silograph.local.problem import LocalProblem
 from silograph.local.solvers.polish import solve_to_rounding
@@ -74,7 +75,7 @@ def test_between_sites_it_gives_the_bits_of_one_process(weighted, tmp_path):
 def test_a_site_answers_it_only_if_its_own_file_says_so(weighted, tmp_path):
     consortium = Consortium(tmp_path, methods=("exact",))
     outcome = consortium.run_attempt(consortium.run('method = "weighted"\ndegree = 3'), Loopback(consortium.services()))
-    assert (outcome.ended, {one["reason"] for one in outcome.troubles}) == ("trouble", {"does not allow this method"})
+    assert (outcome.ended, {one["reason"] for one in outcome.troubles}) == ("trouble", {REASONS["method"]})
 
 
 def test_a_run_that_is_cut_after_each_round_ends_in_the_same_bits(weighted, rng, tmp_path):
@@ -175,7 +176,7 @@ def test_a_method_of_the_package_cannot_be_replaced():
 
 
 def test_a_spec_that_would_do_nothing_is_refused():
-    with pytest.raises(ParameterError, match="all or none, got coupling"):
+    with pytest.raises(ParameterError, match="all, none or sparsity alone, got coupling"):
         Solver(settings=frozenset({"coupling"}))
     with pytest.raises(ParameterError, match=r"expected settings among .*, got copling"):
         Solver(settings=frozenset({"copling"}))

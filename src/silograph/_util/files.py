@@ -7,6 +7,7 @@
 import hashlib
 import json
 import os
+import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -20,9 +21,9 @@ from silograph.errors import OutputError
 def writing(path: Path) -> Iterator[Path]:
     """A file beside `path` to write to; it takes the place of `path` when the block ends well."""
     try:
-        with _replacing(path, beside := _file_beside(path)):
+        with _replacing(path, beside := _free_name(path)):
+            beside.touch(exist_ok=False)  # the system gives it the usual rights: to ask for its umask is to change it
             yield beside
-            beside.chmod(0o666 & ~_umask())
     except OutputError:
         raise
     except OSError as error:
@@ -65,7 +66,6 @@ def writing_folder(path: Path, *, replace: bool) -> Iterator[Path]:
     temporary = _folder_beside(path)
     try:
         yield temporary
-        temporary.chmod(0o777 & ~_umask())
         if replace and path.exists():
             old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent)) / path.name
             path.replace(old)
@@ -123,15 +123,14 @@ def _file_beside(path: Path) -> Path:
 def _folder_beside(path: Path) -> Path:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        return Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+        (beside := _free_name(path)).mkdir()
+        return beside
     except OSError as error:
         raise OutputError(f"{path}: cannot be written ({error.strerror}). Choose another place.") from error
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def _free_name(path: Path) -> Path:
+    return path.with_name(f".{path.stem}.{secrets.token_hex(4)}{path.suffix}")
 
 
 def sha256_of(path: Path) -> str:

@@ -75,7 +75,8 @@ class SiteFolder:
         self.approvals = path / "approvals.json"  # who approved which study, and when
         self.approvals_lock = path / "approvals.lock"  # held while something about approvals changes; empty
         self.pending = path / "pending"  # SHA.toml: a study that waits for approval; SHA.json: who asked, and when
-        self.rounds = path / "rounds"  # SHA: how many rounds of a study were answered, all its runs together
+        self.rounds = path / "rounds"  # SHA: how many rounds of a study were answered; table: of all studies together
+        self.answered = path / "answered"  # RUN.GENERATION: empty; that a run was answered, for ever
         self.state = path / "state"  # RUN.GENERATION/: what the site keeps of a run
         self.results = path / "results"  # RUN.GENERATION/: the site's own graph, and the consensus
         self.errors = path / "errors.log"  # for the site's engineer alone

@@ -5,6 +5,7 @@ One rule holds for a site wherever it is named, so that a study can name every s
 
 import csv
 import re
+import secrets
 import unicodedata
 from collections.abc import Iterable
 from itertools import chain
@@ -17,6 +18,8 @@ from silograph.errors import ParameterError
 LONGEST_NAME = 200  # characters
 SITE_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")  # becomes a certificate's name and a folder's, on any file system
 FEDERATION_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")  # a folder's, and a part of certificates
+RUN_NAME = re.compile(r"[0-9a-f]{16}")  # of a run's folder at the coordinator, as `new_run_name` makes it
+RUN_ID = re.compile(RUN_NAME.pattern + r"\.[1-9][0-9]{0,8}")  # with its generation: of its folders at a site
 STUDY_NAME = re.compile(r"[^\W_][\w .-]{0,79}")  # no slash: a study's name may become a folder's
 UNSEEN_CATEGORIES = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # control, direction, half and line-breaking characters
 TABLE_SUFFIXES = {".csv", ".tsv"}
@@ -39,6 +42,11 @@ def check_federation_name(name: str) -> None:
             "the federation's name: expected up to 63 letters, digits, '-' and '_', beginning with a letter or digit, "
             f"got {show(name)}. Rename it."
         )
+
+
+def new_run_name() -> str:
+    """A name that no other run has."""
+    return secrets.token_hex(8)
 
 
 def study_name_of(value: object, where: str) -> str:

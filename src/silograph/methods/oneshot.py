@@ -32,6 +32,7 @@ from silograph.methods.common.personal import Others, held_out_losses, personal_
 from silograph.methods.common.registry import MethodSpec, Solver
 from silograph.methods.common.settings import StudySettings
 from silograph.methods.common.setup import ModelParameters, degree_asked
+from silograph.methods.common.setup_checks import ScalarsError
 from silograph.protocol.messages import COSTS, FLAG, NUMBER, PAIRS_NONNEGATIVE, Field, Parts, Step, Task, Total
 from silograph.protocol.method import Answer, Cohort, Decision, Outcome, States, report_on
 from silograph.protocol.silo import Silo, SiloState
@@ -61,12 +62,17 @@ STEPS = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SumSent:
+    """What a silo keeps of the set-up: that its term has left."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OneSum:
     """The set-up: one sum, from which all parameters follow."""
 
     name: ClassVar[str] = "setup"
     steps: ClassVar[Mapping[str, Step]] = SUM_STEPS
-    states: ClassVar[States] = States(outcome=ModelParameters)
+    states: ClassVar[States] = States(silo=SumSent, outcome=ModelParameters)
     coupling: ClassVar[None] = None
 
     settings: StudySettings
@@ -80,8 +86,17 @@ class OneSum:
     def units(self, task: Task) -> Units:
         return Units(cost=self.settings.cost_unit_used)
 
-    def local(self, silo: Silo, state: SiloState[None], task: Task) -> Answer[None]:
-        return Answer(parts={"cost": silo.cost})
+    def local(self, silo: Silo, state: SiloState[SumSent], task: Task) -> Answer[SumSent]:
+        if state.own is not None:
+            raise ProtocolError("expected to be asked for one sum, got a second request.")
+        return Answer(parts={"cost": silo.cost}, state=SumSent())
+
+    def check_scalars(self, kept: SumSent | None, scalars: Mapping[str, float], n_silos: int) -> None:
+        """What comes from the sum is checked with the sum (`OneShot`); nothing couples the silos."""
+        if kept is None:
+            raise ProtocolError("expected to be asked for the sum first.")
+        if scalars["rho"] or scalars["alike"]:
+            raise ScalarsError(f"rho, alike: expected 0 of one-shot, got {scalars['rho']:g}, {scalars['alike']:g}.")
 
     def begin(self, cohort: Cohort) -> Decision[None]:
         return Decision(step="costs")
@@ -177,8 +192,8 @@ class OneShot:
         for name in ("alpha", "beta", "lam"):
             given, expected = getattr(self.model, name), getattr(due, name)
             if abs(given - expected) > AGREE * expected:
-                raise ProtocolError(f"expected {name} = {expected:g}, which the sum calls for, got {given:g}.")
-        if weight != self.model.n_silos or self.model.rho != 0:
+                raise ScalarsError(f"{name}: expected {expected:g}, which the sum calls for, got {given:g}.")
+        if weight != self.model.n_silos:
             raise ProtocolError(f"expected a sum in which {self.model.n_silos} silos count alike, got {weight:g}.")
 
     def _weigh(self, silo: Silo, problem: LocalProblem, u: Vector, start: Vector | None) -> Answer[OneShotSilo]:

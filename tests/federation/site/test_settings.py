@@ -28,8 +28,11 @@ counts = st.integers(0, 10**9)
         drop=st.lists(texts | st.just(""), max_size=3).map(tuple),
         key=st.none() | texts,
         header=st.none() | st.booleans(),
-        min_samples=counts,
+        min_samples=st.none() | counts,
+        min_sites=counts.map(lambda count: count + 2),
         max_rounds=counts,
+        max_rounds_table=counts,
+        max_local_steps=counts,
         methods=st.lists(st.sampled_from(built_in()), max_size=9).map(tuple),
         report=st.booleans(),
         share_graph=st.booleans(),
@@ -54,22 +57,24 @@ def test_characters_that_toml_treats_specially_come_back(text, tmp_path):
 def test_every_setting_is_written_with_a_line_that_explains_it(tmp_path):
     lines = write_site(tmp_path / "new" / "oslo", OSLO).read_text().splitlines()
     limits = lines[lines.index("[limits]") + 1 :]
-    assert [line.startswith("#") for line in limits] == [True, False] * 6
-    assert "min_samples = 20" in limits
+    assert [line.startswith("#") for line in limits] == [True, True] + [True, False] * 8
+    assert "# min_samples = 100" in limits
     assert '# key = "signals"' in lines
     assert read_site(tmp_path / "new" / "oslo") == OSLO
 
 
 def test_the_hints_in_comments_are_toml_once_the_mark_is_taken_away(tmp_path):
     text = write_site(tmp_path, OSLO).read_text()
-    table = tomllib.loads(text.replace("# key", "key").replace("# header", "header"))["table"]
-    assert table == {"drop": [], "key": "signals", "header": True}
+    found = tomllib.loads(text.replace("# key", "key").replace("# header", "header").replace("# min_s", "min_s"))
+    assert found["table"] == {"drop": [], "key": "signals", "header": True}
+    assert found["limits"]["min_samples"] == 100
 
 
 def test_what_is_left_out_has_its_default_and_the_defaults_protect(tmp_path):
     (tmp_path / "site.toml").write_text(LEAST)
     assert read_site(tmp_path) == OSLO
-    assert (OSLO.min_samples, OSLO.max_rounds, OSLO.approve_all) == (20, 1000, False)
+    assert (OSLO.least_samples(8), OSLO.least_samples(300)) == (20, 300)
+    assert (OSLO.min_sites, OSLO.max_rounds, OSLO.max_rounds_table, OSLO.approve_all) == (2, 1000, 10_000, False)
     assert OSLO.methods == built_in()
 
 
@@ -98,11 +103,12 @@ WRONG = {
     "[limits]\nmin_sample = 5": r"\[limits\] 'min_sample': no such key\. Did you mean 'min_samples'",
     "[limits]\nkey = 'x'": r"\[limits\] 'key': no such key\. It belongs below the line \[table\]",
     "[limits]\nname = 'x'": r"\[limits\] 'name': no such key\. It belongs at the top of the file",
-    "[limits]\nx = 5": r"\[limits\] 'x': no such key\. Known are min_samples, max_rounds",
+    "[limits]\nx = 5": r"\[limits\] 'x': no such key\. Known are min_samples, min_sites",
     "[limit]\nmin_samples = 5": r"'limit': no such key\. Did you mean 'limits'",
     "limits = 5": r"limits: expected a section, got 5\. Write \[limits\]",
     "[[table]]\nkey = 'x'": r"table: expected a section",
     "[limits]\nmin_samples = -1": r"min_samples: expected a whole number ≥ 0, got -1\. Write one",
+    "[limits]\nmin_sites = 1": r"min_sites: expected a whole number ≥ 2, got 1\. Write one",
     "[limits]\nmin_samples = 2.5": r"min_samples: expected a whole number, got 2\.5\. Write one",
     "[limits]\nmax_rounds = '5'": r"max_rounds: expected a whole number, got '5'",
     "[limits]\nmax_rounds = true": r"max_rounds: expected a whole number, got true",

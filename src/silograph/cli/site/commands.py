@@ -73,7 +73,9 @@ def join(
     header: Annotated[
         bool | None, typer.Option("--header/--no-header", help="Whether the first row names the nodes.")
     ] = None,
-    min_samples: Annotated[int, typer.Option(help="Least number of samples that this site lets be learned from.")] = 20,
+    min_samples: Annotated[
+        int | None, typer.Option(help="Least number of samples to take part with. Default: as many as nodes, and 20.")
+    ] = None,
     max_rounds: Annotated[int, typer.Option(help="Most rounds that this site answers for one approved study.")] = 1000,
     keep_graph: Annotated[
         bool, typer.Option("--keep-graph", help="Never send this site's graph, even if a study asks for it.")

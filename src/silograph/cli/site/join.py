@@ -64,10 +64,12 @@ def _check_data(home: Path, settings: SiteSettings, invitation: Invitation) -> s
         except Refused as error:
             raise SilosError(error.detail) from error
     n_samples = sum(chunk.shape[0] for chunk in table.chunks(lambda part: None))
-    if n_samples < settings.min_samples:
+    least = settings.least_samples(len(table.names))
+    if n_samples < least:
+        why = "as many as nodes, and 20" if settings.min_samples is None else "--min-samples"
         raise SilosError(
-            f"{path}: has {n_samples} samples, fewer than this site's own minimum of {settings.min_samples}. "
-            "Give more samples, or a smaller --min-samples."
+            f"{path}: has {n_samples} samples, fewer than this site's own minimum of {least} ({why}). "
+            "Give more samples; or, if what is sent may tell them, a smaller --min-samples."
         )
     nodes = "just the federation's nodes" if invitation.nodes is not None else "the federation has named none yet"
     return f"{path.name}: {n_samples} samples of {len(table.names)} nodes ({nodes})."

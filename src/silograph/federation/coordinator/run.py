@@ -13,7 +13,6 @@
 Each of them is written whole or not at all.
 """
 
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -23,6 +22,7 @@ from silograph._util.documents import parse_json
 from silograph._util.files import make_folder, write_json, writing
 from silograph.errors import CheckpointError
 from silograph.federation.folders import FederationFolder
+from silograph.federation.names import new_run_name
 from silograph.federation.study_file import StudyFile, parse_study
 
 ABOUT, STUDY, OUTCOME = "about.json", "study.toml", "outcome.json"
@@ -121,7 +121,7 @@ class CoordinatorRun:
 
 def new_run(runs: Path, study: StudyFile, nodes: Sequence[str], sites: Sequence[str]) -> CoordinatorRun:
     """Make the folder of a new run. Its name is random: two runs of a study are two runs."""
-    name = secrets.token_hex(8)
+    name = new_run_name()
     folder = runs / name
     make_folder(folder)
     with writing(folder / STUDY) as beside:

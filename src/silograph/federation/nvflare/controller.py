@@ -13,6 +13,7 @@ from silograph.federation.coordinator.run import open_run
 from silograph.federation.coordinator.survey import survey_sites
 from silograph.federation.folders import FederationFolder, owner_of_kit
 from silograph.federation.identity import read_signer, read_trust
+from silograph.federation.names import RUN_NAME
 from silograph.federation.nvflare.transport import AuxTransport
 
 
@@ -21,6 +22,8 @@ class StudyController(Controller):  # type: ignore[misc]
 
     def __init__(self, runs: list[str], sites: list[str] | None = None) -> None:
         super().__init__()
+        if not all(isinstance(name, str) and RUN_NAME.fullmatch(name) for name in runs):  # each becomes a path
+            raise ValueError(f"runs: expected names of 16 hexadecimal digits each, got {str(runs)[:200]}")
         self._runs, self._sites = list(runs), list(sites or [])
         self._federation = FederationFolder(Path())
 
@@ -39,8 +42,6 @@ class StudyController(Controller):  # type: ignore[misc]
         attempt = fl_ctx.get_job_id()
         transport = AuxTransport(fl_ctx.get_engine(), attempt)
         for name in self._runs:
-            if Path(name).name != name:
-                raise ValueError("a run's name is no path")
             run = open_run(self._federation.run(name))
             outcome = run_attempt(
                 run, transport, attempt=attempt, stopped=lambda: bool(abort_signal.triggered), **identity

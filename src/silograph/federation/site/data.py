@@ -63,8 +63,9 @@ def load_silo(folder: Path, settings: SiteSettings, study: StudyFile, nodes: Seq
         read = read_costs(path, table, pairs, options, order=order, on_progress=lambda part: None)
     except (SilographError, OSError) as error:
         raise Refused("data", f"{settings.data_in(folder)}: {error}") from error
-    if read.n_samples is None or read.n_samples < settings.min_samples:
-        raise Refused("samples", f"{path}: has {read.n_samples} samples, the least is {settings.min_samples}")
+    least = settings.least_samples(len(nodes))
+    if read.n_samples is None or read.n_samples < least:
+        raise Refused("samples", f"{path}: has {read.n_samples} samples, the least is {least}")
     silo = Silo(name=settings.name, pairs=pairs, cost=read.cost, n_samples=read.n_samples, blocks=read.blocks)
     try:
         check_costs(read.cost, study.settings.cost_unit_used, path.name)

@@ -3,7 +3,8 @@
 import hashlib
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from silograph.federation.site.state import LastAnswer, RunStore, forget_old
 from silograph.federation.study_file import StudyFile
 from silograph.graph.graph import graph_on
 from silograph.methods.common.setup import build_setup, build_silo_method
+from silograph.methods.common.setup_checks import ScalarsError
 from silograph.protocol.checks import check_parts
 from silograph.protocol.exchange import answer_task
 from silograph.protocol.messages import PAIRS_NONNEGATIVE, Header, Task, Update, update_of
@@ -76,18 +78,37 @@ class SiteRun:
             raise Refused("conflict", f"{stage}, round {header.round}: was answered before, to another request")
         return last.update
 
-    def answer(self, stage: str, scalars: Mapping[str, float], task: Task, digest: str, *, report: bool) -> Update:
+    def method(self, stage: str, scalars: Mapping[str, float]) -> Method:
+        """The method that is asked; refuses parameters to which the study and its set-up cannot lead."""
+        if stage == LEARN and (self.last is None or self.last.stage == SETUP):  # later on, they are those of this round
+            setup = build_setup(self.study.settings, self.silo.pairs)
+            kept = self.state.own if self.state.method == setup.name else None
+            with self._refusing():
+                setup.check_scalars(kept, scalars, len(self.silos))
+        return self._method(stage, scalars)
+
+    def answer(
+        self, method: Method, stage: str, scalars: Mapping[str, float], task: Task, digest: str, *, report: bool
+    ) -> Update:
         """The silo's answer, written down."""
-        method = self._method(stage, scalars)
         began = time.perf_counter()
-        try:
+        with self._refusing():
             update, self.state = answer_task(method, self.silo, self.state, task, report=report)
-        except ProtocolError as error:
-            raise Refused("out-of-turn", str(error)) from error
         self.seconds = time.perf_counter() - began
         self.last = LastAnswer(stage=stage, scalars=scalars, request_digest=digest, update=update)
         self.kept.save(self.state, self.last)
         return update
+
+    @contextmanager
+    def _refusing(self) -> Iterator[None]:
+        """Wrong parameters end a run for ever: to try others and others would tell the silo's own terms bit by bit."""
+        try:
+            yield
+        except ScalarsError as error:
+            self.kept.end()
+            raise Refused("parameters", str(error)) from error
+        except ProtocolError as error:
+            raise Refused("out-of-turn", str(error)) from error
 
     def _method(self, stage: str, scalars: Mapping[str, float]) -> Method:
         if stage == SETUP:
@@ -129,7 +150,7 @@ def open_site_run(
         "file": str(settings.data),
         "data": known.sha256,
     }
-    kept = RunStore(folder.state, run, about=about)
+    kept = RunStore(folder, run, about=about)
     site_run = SiteRun(
         run=run,
         study=study,

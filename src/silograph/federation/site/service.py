@@ -9,10 +9,9 @@ import hashlib
 import json
 import math
 import os
-import re
 import threading
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -25,9 +24,12 @@ from silograph.errors import OutputError, ProtocolError, SilographError
 from silograph.federation.envelope import SignedMessage, VerifiedMessage, open_message
 from silograph.federation.folders import SiteFolder
 from silograph.federation.identity import Signer, Trust
+from silograph.federation.invitation import read_invitation
+from silograph.federation.names import RUN_ID
 from silograph.federation.refusals import Refused
 from silograph.federation.site.approvals import Approvals
 from silograph.federation.site.audit import AuditLog
+from silograph.federation.site.counters import count_table_round
 from silograph.federation.site.data import check_nodes, open_table
 from silograph.federation.site.run import LEARN, SETUP, SiteRun, open_site_run
 from silograph.federation.site.settings import SiteSettings, read_site
@@ -39,7 +41,7 @@ from silograph.protocol.codec import decode_task, encode_update
 from silograph.protocol.messages import Update, parts_of
 
 TURN_SECONDS = 5.0  # that a request waits for the one before it
-RUN_ID = re.compile(r"[0-9a-z][0-9a-z.-]{7,63}")
+MOST_RUNS_OPEN = 4  # each holds the table's costs; a run that is closed is greeted again
 COORDINATOR = "coordinator"  # whom a reply is for
 VERSION = version("silograph")  # once: it is looked up in a file
 
@@ -125,8 +127,10 @@ class SiteService:
     def _hello(self, request: VerifiedMessage) -> Reply:
         run, (study, nodes, silos) = self._run_of(request), _parse_hello(request)
         self._check_study(study, request.sender)
+        self._check_sites(silos)
         site_run = self._site_runs.get(run)
         if site_run is None:
+            self._make_room()
             site_run = open_site_run(self.folder, self.settings, run, study, nodes, silos)
             self._site_runs[run] = site_run
         elif (site_run.study.sha256, site_run.nodes, site_run.silos) != (study.sha256, nodes, silos):
@@ -150,9 +154,12 @@ class SiteService:
         site_run.check_data()
         update, seconds = site_run.last_answer_to(stage, scalars, task.header, digest), 0.0
         if update is None:
+            method = site_run.method(stage, scalars)
+            if stage == LEARN:
+                self._check_method(method.name)
             self._count_round(site_run.study)
             report = site_run.study.settings.report and self.settings.report
-            update = site_run.answer(stage, scalars, task, digest, report=report)
+            update = site_run.answer(method, stage, scalars, task, digest, report=report)
             seconds = site_run.seconds
         return Reply(body=encode_update(update), log={"left": _contents(update), "seconds": round(seconds, 4)})
 
@@ -190,15 +197,34 @@ class SiteService:
             self._approvals.note_pending(study.sha256, study.text.decode(), asked_by=asked_by)
             raise Refused("unapproved", f"study {study.name!r}, {study.sha256}")
         settings = study.settings
-        if settings.method not in self.settings.methods:
-            raise Refused("method", f"{settings.method!r} is not among those that site.toml allows")
+        self._check_method(settings.method)
+        most = self.settings.max_local_steps
+        if "local_steps" in settings.used and settings.local_steps > most:
+            raise Refused("method", f"asks for {settings.local_steps} local steps, site.toml allows {most}")
         n_rounds = settings.rounds or (PAPER_ROUNDS if settings.by_gradient else 0)
         if n_rounds > self.settings.max_rounds:
             raise Refused("rounds", f"asks for {n_rounds} rounds, site.toml allows {self.settings.max_rounds}")
 
+    def _check_method(self, name: str) -> None:
+        """Of the study, and again of what its parameters make of it: the exact method can be `independent`."""
+        if name not in self.settings.methods:
+            raise Refused("method", f"{name!r} is not among those that site.toml allows")
+
+    def _check_sites(self, silos: Sequence[str]) -> None:
+        """Who takes part is the coordinator's word alone: it must be sites that this one was told of, and enough."""
+        try:
+            strangers = set(silos) - set(read_invitation(self.folder.invitation).sites)
+        except ProtocolError as error:
+            raise Refused("sites", str(error)) from error
+        if strangers:
+            raise Refused("sites", f"{', '.join(sorted(strangers))}: not in {self.folder.invitation.name}")
+        if len(silos) < self.settings.min_sites:
+            raise Refused("sites", f"{len(silos)} sites, site.toml asks for {self.settings.min_sites} at least")
+
     def _count_round(self, study: StudyFile) -> None:
         if self._approvals.count_round(study.sha256) > self.settings.max_rounds:
             raise Refused("rounds", f"study {study.sha256}: {self.settings.max_rounds} rounds are used up")
+        count_table_round(self.folder, most=self.settings.max_rounds_table)
 
     # --- runs -----------------------------------------------------------------------------------------------------
 
@@ -214,6 +240,11 @@ class SiteService:
             raise Refused("unknown-run")
         return site_run
 
+    def _make_room(self) -> None:
+        """Let go of the oldest run, of those without an answer first: greetings alone must cost nothing."""
+        while len(self._site_runs) >= MOST_RUNS_OPEN:
+            self._forget(min(self._site_runs, key=lambda run: self._site_runs[run].last is not None))
+
     def _forget(self, run: object) -> None:
         """After a refusal or a failure, read everything anew: the state may have changed in part."""
         site_run = self._site_runs.pop(run, None) if isinstance(run, str) else None
@@ -228,6 +259,8 @@ class SiteService:
     def _seal(self, digest: str, head: Mapping[str, Any], reply: Reply) -> bytes:
         data = self._sign(digest, head, reply)
         what = {"what": "refused" if reply.code else "answered", **_plain(head, "run", "round")}
+        if reply.body:
+            what["sha256"] = hashlib.sha256(reply.body).hexdigest()  # so that the log can be held against what arrived
         try:
             self._note({**what, **reply.log, "bytes_sent": len(data)}, durable=reply.code is None)
         except OutputError:  # what cannot be written down does not leave

@@ -12,10 +12,21 @@ from silograph.federation.folders import SiteFolder
 from silograph.methods.common.registry import built_in, check_method
 
 METHODS = built_in()
+FEW_SAMPLES = 20  # however few the nodes
 LARGEST_SETTINGS = 1_000_000  # bytes
 SECTIONS = {
     "table": ("drop", "key", "header"),
-    "limits": ("min_samples", "max_rounds", "methods", "report", "share_graph", "approve_all"),
+    "limits": (
+        "min_samples",
+        "min_sites",
+        "max_rounds",
+        "max_rounds_table",
+        "max_local_steps",
+        "methods",
+        "report",
+        "share_graph",
+        "approve_all",
+    ),
 }
 TOP_KEYS = ("name", "federation", "server", "data")
 HOMES = {"at the top of the file": TOP_KEYS, **{f"below the line [{name}]": keys for name, keys in SECTIONS.items()}}
@@ -40,11 +51,17 @@ drop = {drop}
 {header}
 
 [limits]
-# Take part only with at least this many samples: of few, a sum says more of each
-min_samples = {min_samples}
+# Take part only with at least this many samples: of few, a sum says more of each. Left out: as many as nodes, or 20
+{min_samples}
+# Take part only together with others, at least this many sites in all. Of two, each can work out the other's numbers
+min_sites = {min_sites}
 # Answer at most this many rounds of an approved study, all its runs together
 max_rounds = {max_rounds}
-# Methods that a study may use; take out what you do not want
+# Answer at most this many rounds of all studies together, whoever approved them; raise it, knowingly, when used up
+max_rounds_table = {max_rounds_table}
+# Compute at most this many local steps in a round, where a study says how many
+max_local_steps = {max_local_steps}
+# Methods that a study may use. With coupling 0 "exact" is "independent", with all data alike "pooled": allow them, too
 methods = {methods}
 # Whether our number of samples and edges, our distance and our contribution may be reported
 report = {report}
@@ -66,8 +83,11 @@ class SiteSettings:
     drop: tuple[str, ...] = ()
     key: str | None = None
     header: bool | None = None  # None: look
-    min_samples: int = 20
+    min_samples: int | None = None  # None: see `least_samples`
+    min_sites: int = 2  # never less: the sum over one site is that site's own
     max_rounds: int = 1000  # of an approved study, all its runs together
+    max_rounds_table: int = 10_000  # of all studies together
+    max_local_steps: int = 100  # in a round
     methods: tuple[str, ...] = METHODS
     report: bool = True  # whether this site may report its own numbers
     share_graph: bool = True  # whether this site's graph may be sent, when a study asks for it
@@ -81,9 +101,14 @@ class SiteSettings:
                 fit_value(value, hints[field.name], field.name)
         for number, method in enumerate(self.methods, start=1):
             check_method(method, f"methods, entry {number}")
-        for name in ("min_samples", "max_rounds"):
-            if (value := getattr(self, name)) < 0:
-                raise ParameterError(f"{name}: expected a whole number ≥ 0, got {value}. Write one, such as 100.")
+        least = {"min_samples": 0, "min_sites": 2, "max_rounds": 0, "max_rounds_table": 0, "max_local_steps": 0}
+        for name, bound in least.items():
+            if (value := getattr(self, name)) is not None and value < bound:
+                raise ParameterError(f"{name}: expected a whole number ≥ {bound}, got {value}. Write one, such as 100.")
+
+    def least_samples(self, n_nodes: int) -> int:
+        """How many samples a table of so many nodes must have. Fewer than nodes are known but for a rotation."""
+        return max(n_nodes, FEW_SAMPLES) if self.min_samples is None else self.min_samples
 
     def data_in(self, folder: Path) -> Path:
         """Where the table is, for a site in this folder."""
@@ -107,6 +132,8 @@ def write_site(folder: Path, settings: SiteSettings) -> Path:
         raise OutputError(f"{path}: is there already. Edit it by hand, or choose another folder.")
     make_folder(folder)
     values = {field.name: _toml(getattr(settings, field.name)) for field in fields(settings)}
+    least = settings.min_samples
+    values["min_samples"] = "# min_samples = 100" if least is None else f"min_samples = {least}"
     values["key"] = '# key = "signals"' if settings.key is None else f"key = {values['key']}"
     values["header"] = "# header = true" if settings.header is None else f"header = {values['header']}"
     return write_text(path, TEMPLATE.format(**values))

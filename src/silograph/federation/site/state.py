@@ -2,6 +2,9 @@
 
 One answer is enough: the coordinator writes down a round before it asks the next, so that after any crash it asks for
 the round that the site answered last, or for the one after it.
+
+That a run was answered is kept for ever, in a folder of its own: once its state is gone, pushed out by later runs or
+removed by hand, its rounds could be asked a second time in another way. Such a run is refused.
 """
 
 import os
@@ -12,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from silograph._util.documents import parse_json
-from silograph._util.files import write_json
+from silograph._util.files import write_bytes, write_json
 from silograph._util.locks import Lock
 from silograph._util.plain import to_plain
 from silograph.engine.checkpoint import Checkpoint
+from silograph.federation.folders import SiteFolder
 from silograph.federation.refusals import Refused
 from silograph.protocol.messages import Header, Update, parts_of, update_of
 from silograph.protocol.silo import SiloState
@@ -37,11 +41,13 @@ class LastAnswer:
 class RunStore:
     """One run's folder at a site, held by one process at a time."""
 
-    def __init__(self, folder: Path, run: str, *, about: Mapping[str, Any]) -> None:
-        self.folder = folder / run
+    def __init__(self, site: SiteFolder, run: str, *, about: Mapping[str, Any]) -> None:
+        self.folder, self._answered = site.state / run, site.answered / run
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._lock = Lock(self.folder / LOCK)
-        if not self._lock.take(wait=5.0):
+        # Who had the run before may have removed its folder meanwhile
+        if not (self._lock.take(wait=5.0) and (self.folder / LOCK).exists()):
+            self._lock.release()
             raise Refused("busy", f"{self.folder}: another process of this site has the run")
         try:
             self._check_about(dict(about))
@@ -67,7 +73,10 @@ class RunStore:
         """The silo's state as plain data, and the last answer; nothing before the first."""
         kept = self._checkpoint.load()
         if kept is None:
+            if self._answered.exists():
+                raise Refused("ended", f"run {self.folder.name}: was answered, and its state is gone")
             return None
+        self._note_answered()  # a crash may have come before
         last = kept["last"]
         update = update_of(Header(**last["header"]), last["silo"], last["parts"], reported=last["reported"])
         about = {name: last[name] for name in ("stage", "scalars", "request_digest")}
@@ -86,15 +95,29 @@ class RunStore:
             "parts": dict(parts_of(update)),
         }
         self._checkpoint.save({"state": to_plain(state), "last": kept})
+        self._note_answered()
+
+    def _note_answered(self) -> None:
+        if not self._answered.exists():
+            self._answered.parent.mkdir(exist_ok=True)
+            write_bytes(self._answered, durable=True)
+
+    def end(self) -> None:
+        """Answer nothing of this run any more."""
+        if (rounds := self.folder / ROUNDS).exists():
+            shutil.rmtree(rounds)
 
     def close(self) -> None:
-        """Let another process have the run."""
+        """Let another process have the run. One that was only announced, or has ended, leaves nothing here."""
+        if not (self.folder / ROUNDS).exists():
+            shutil.rmtree(self.folder, ignore_errors=True)
         self._lock.release()
 
 
 def forget_old(folder: Path) -> None:
-    """Keep the latest runs only, and those that a process has."""
-    runs = sorted((entry for entry in folder.iterdir() if entry.is_dir()), key=lambda entry: entry.stat().st_mtime)
+    """Keep the latest runs only, and those that a process has. Those without an answer go first."""
+    runs = [entry for entry in folder.iterdir() if entry.is_dir()]
+    runs.sort(key=lambda entry: ((entry / ROUNDS).exists(), entry.stat().st_mtime))
     for old in runs[:-MOST_RUNS_KEPT]:
         lock = Lock(old / LOCK)
         if lock.take():

@@ -13,7 +13,7 @@ of numbers of edges, of costs (whose mean makes the pooled problem), of ‖v_i�
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -39,6 +39,7 @@ from silograph.local.solvers.polish import solve_to_rounding
 from silograph.methods.common.bounds import joint_scale
 from silograph.methods.common.registry import spec_of
 from silograph.methods.common.settings import StudySettings
+from silograph.methods.common.setup_checks import ALIKE, ScalarsError, SetupSilo, check_model, check_scalars, take_turn
 from silograph.protocol.messages import (
     COSTS,
     FORCE,
@@ -58,7 +59,6 @@ from silograph.protocol.units import Units
 DEFAULT_COUPLING, DEFAULT_SPARSITY = 0.5, 0.1
 SCALARS = ("alpha", "beta", "rho", "lam", "alike")  # all that a silo must know of what set-up found
 FARTHEST_LOG_THETA = 200.0  # of a θ that is counted in the costs' unit; honest ones are within 100
-ALIKE = 1e-9  # forces, relative to q‖u‖, that are rounding
 
 DEGREE = Field("number", nonnegative=True, most="degree")
 
@@ -147,7 +147,7 @@ class Setup:
 
     name: ClassVar[str] = "setup"
     steps: ClassVar[Mapping[str, Step]] = STEPS
-    states: ClassVar[States] = States(coordinator=SetupState, outcome=ModelParameters)
+    states: ClassVar[States] = States(silo=SetupSilo, coordinator=SetupState, outcome=ModelParameters)
 
     degree: float | None = None
     alpha: float | None = None
@@ -171,28 +171,38 @@ class Setup:
 
     # --- the silo's half ----------------------------------------------------------------------------------------------
 
-    def local(self, silo: Silo, state: SiloState[None], task: Task) -> Answer[None]:
-        step = task.header.step
+    def local(self, silo: Silo, state: SiloState[SetupSilo], task: Task) -> Answer[SetupSilo]:
+        step, kept = task.header.step, take_turn(self, state.own, task.header.step)
         if step == "rule":
-            if self.degree is None:
-                raise ProtocolError("asked for a degree's rule where α and β are given.")
+            assert self.degree is not None
             theta = first_theta(silo.cost, silo.pairs, self.degree)
-            return Answer(parts={"log_theta": float(np.log(theta * self.cost_unit))})
+            return Answer(parts={"log_theta": float(np.log(theta * self.cost_unit))}, state=kept)
         if step == "degree":
             if not (theta := task.number("theta")) > 0:
                 raise ProtocolError(f"expected θ > 0, got {theta:g}.")
             problem = problem_at(theta, silo.cost, silo.pairs, self.zeta)
             solution = solve_to_rounding(problem, state.start)
-            return Answer(parts={"degree": mean_degree(problem, solution.w)}, start=solution.y)
+            kept = replace(kept, thetas=(*kept.thetas, theta))
+            return Answer(parts={"degree": mean_degree(problem, solution.w)}, start=solution.y, state=kept)
         if step == "costs":
-            return Answer(parts={"cost": silo.cost})
-        problem = silo.problem(alpha=task.number("alpha"), beta=task.number("beta"), zeta=self.zeta)
+            return Answer(parts={"cost": silo.cost}, state=kept)
+        alpha, beta = task.number("alpha"), task.number("beta")
+        check_model(self, kept, alpha, beta)
+        problem = silo.problem(alpha=alpha, beta=beta, zeta=self.zeta)
         if step == "forces":
-            force = resting_force(problem, task.vector("u"))
-            return Answer(parts={"force_square": dot(force, force)})
-        nothing, rho, strength = np.zeros(silo.pairs.size), task.number("rho"), float(problem.quadratic)
+            u = task.vector("u")
+            force = resting_force(problem, u)
+            kept = replace(kept, alpha=alpha, force_square=float(dot(force, force)), u_square=float(dot(u, u)))
+            return Answer(parts={"force_square": kept.force_square}, state=kept)
+        if not (rho := task.number("rho")) > 0:
+            raise ScalarsError(f"rho: expected a number > 0, got {rho:g}.")
+        nothing, strength = np.zeros(silo.pairs.size), float(problem.quadratic)
         result = prox_step(problem, nothing, metric=None, rho=rho, strength=strength, start=state.start)
-        return Answer(parts={"force": result.force}, start=result.y)
+        return Answer(parts={"force": result.force}, start=result.y, state=replace(kept, rho=rho))
+
+    def check_scalars(self, kept: SetupSilo | None, scalars: Mapping[str, float], n_silos: int) -> None:
+        """Raise ScalarsError unless what this silo was asked can lead to these parameters of learning."""
+        check_scalars(self, kept, scalars, n_silos)
 
     # --- the coordinator's half ---------------------------------------------------------------------------------------
 
@@ -315,6 +325,9 @@ class SetupMethod(Method, Protocol):
     @property
     def sparsity(self) -> float | None:
         """The sparsity asked for."""
+
+    def check_scalars(self, kept: Any, scalars: Mapping[str, float], n_silos: int) -> None:
+        """Raise ScalarsError unless what a silo was asked, and so kept, can lead to these parameters of learning."""
 
 
 def build_setup(settings: StudySettings, pairs: Pairs) -> SetupMethod:
