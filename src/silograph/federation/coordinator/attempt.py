@@ -14,6 +14,7 @@ from silograph.federation.coordinator.request import Channel, RunDescription, Si
 from silograph.federation.coordinator.results import write_results
 from silograph.federation.coordinator.run import CoordinatorRun, Outcome
 from silograph.federation.coordinator.sites import Sites
+from silograph.federation.coordinator.witnesses import Witnesses
 from silograph.federation.identity import Signer, Trust
 from silograph.federation.study_file import pairs_of
 from silograph.protocol.method import Cohort, RoundRecord
@@ -66,6 +67,7 @@ def _go_on(
         trust=trust,
         history=history,
         quarantine=Quarantine(run.quarantine),
+        witnesses=Witnesses(run.federation.witnesses),
         stopped=stopped,
     )
     sites = Sites(channel, Cohort(pairs=pairs, silos=run.sites))

@@ -15,7 +15,7 @@ METHODS = built_in()
 LARGEST_SETTINGS = 1_000_000  # bytes
 SECTIONS = {
     "table": ("drop", "key", "header"),
-    "limits": ("min_samples", "max_rounds", "methods", "report", "share_graph", "approve_all"),
+    "limits": ("min_samples", "min_new_samples", "max_rounds", "methods", "report", "share_graph", "approve_all"),
 }
 TOP_KEYS = ("name", "federation", "server", "data")
 HOMES = {"at the top of the file": TOP_KEYS, **{f"below the line [{name}]": keys for name, keys in SECTIONS.items()}}
@@ -42,6 +42,8 @@ drop = {drop}
 [limits]
 # Take part only with at least this many samples: of few, a sum says more of each
 min_samples = {min_samples}
+# Of a table that has changed since it was answered for: rows that came or went are none, or at least this many
+min_new_samples = {min_new_samples}
 # Answer at most this many rounds of an approved study, all its runs together
 max_rounds = {max_rounds}
 # Methods that a study may use; take out what you do not want
@@ -67,6 +69,7 @@ class SiteSettings:
     key: str | None = None
     header: bool | None = None  # None: look
     min_samples: int = 20
+    min_new_samples: int = 20  # fewest rows that a changed table may tell apart from those answered before
     max_rounds: int = 1000  # of an approved study, all its runs together
     methods: tuple[str, ...] = METHODS
     report: bool = True  # whether this site may report its own numbers
@@ -81,7 +84,7 @@ class SiteSettings:
                 fit_value(value, hints[field.name], field.name)
         for number, method in enumerate(self.methods, start=1):
             check_method(method, f"methods, entry {number}")
-        for name in ("min_samples", "max_rounds"):
+        for name in ("min_samples", "min_new_samples", "max_rounds"):
             if (value := getattr(self, name)) < 0:
                 raise ParameterError(f"{name}: expected a whole number ≥ 0, got {value}. Write one, such as 100.")
 
