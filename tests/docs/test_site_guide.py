@@ -117,7 +117,7 @@ def test_approving_by_the_hash_counts_rounds_from_0_again_and_names_the_real_acc
     listed = site("approve", "--folder", oslo)
     assert not re.search(r"\b0 rounds answered", listed)
     sha = run.study().sha256
-    assert "approved already" in site("approve", sha[:12], "--yes", "--folder", oslo)
+    assert "was approved for this version" in site("approve", sha, "--yes", "--folder", oslo)
     assert re.search(r"\b0 rounds answered", site("approve", "--folder", oslo))
     lines = (tmp_path / "oslo" / "audit.jsonl").read_text(encoding="utf-8").splitlines()
     entries = [json.loads(line) for line in lines]
