@@ -14,7 +14,7 @@ from silograph.federation.site.approvals import Approvals, check_readable, sha_o
 from silograph.federation.site.audit import AuditLog
 from silograph.federation.site.data import Table, check_nodes, look_at_table
 from silograph.federation.site.leaving import GRAPHS, fields_up, words_of
-from silograph.federation.site.ledger import Comparison, Ledger
+from silograph.federation.site.ledger import Comparison, Ledger, count_rows
 from silograph.federation.site.settings import SiteSettings, read_site
 from silograph.federation.study_file import StudyFile, pairs_of, parse_study
 
@@ -185,7 +185,7 @@ def _table(approvals: Approvals, study: StudyFile, table: Table, comparison: Com
         earlier = change.earlier
         lines += [
             f"Version {earlier.version}, {earlier.rows} rows, was answered for, last at {earlier.last[:19]}:",
-            f"  since then {change.added} rows were added, {change.removed} removed (a changed row counts as both).",
+            f"  since then {count_rows(change.added)} came, {count_rows(change.removed)} went; a changed one does both.",
         ]
     if (more := len(comparison.changes) - MOST_SHOWN) > 0:
         lines += [f"{more} more versions were answered for; they differ by more."]

@@ -69,14 +69,14 @@ class Comparison:
         """Why this version should not be answered for without a person's word; nothing if it may be."""
         if self.fewest is not None and self.fewest < least:
             return (
-                f"together with answers for earlier versions, answers for this one show {_count(self.fewest)} by "
+                f"together with answers for earlier versions, answers for this one show {count_rows(self.fewest)} by "
                 f"themselves; site.toml asks for min_new_samples = {least}"
             )
         for change in self.changes:
             if change.added == self.rows and abs(self.rows - change.earlier.rows) < least:
                 return (
-                    f"no row is as in version {change.earlier.version} of {_count(change.earlier.rows)}: if most are "
-                    "the same in other units, digits or columns, the difference of the answers shows the others"
+                    f"no row is as in version {change.earlier.version} of {count_rows(change.earlier.rows)}: if most "
+                    "are the same in other units, digits or columns, the difference of the answers shows the others"
                 )
         return None
 
@@ -188,5 +188,6 @@ def _n_beyond(these: Rows, those: Rows) -> int:
     return int(np.setdiff1d(these, those, assume_unique=True).size)
 
 
-def _count(n_rows: int) -> str:
+def count_rows(n_rows: int) -> str:
+    """How many rows, in words."""
     return "1 row" if n_rows == 1 else f"{n_rows} rows"
