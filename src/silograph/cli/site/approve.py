@@ -185,7 +185,7 @@ def _table(approvals: Approvals, study: StudyFile, table: Table, comparison: Com
         earlier = change.earlier
         lines += [
             f"Version {earlier.version}, {earlier.rows} rows, was answered for, last at {earlier.last[:19]}:",
-            f"  since then {count_rows(change.added)} came, {count_rows(change.removed)} went; a changed one does both.",
+            f"  since then {count_rows(change.added)} came, {count_rows(change.removed)} went (changed: both).",
         ]
     if (more := len(comparison.changes) - MOST_SHOWN) > 0:
         lines += [f"{more} more versions were answered for; they differ by more."]

@@ -41,14 +41,13 @@ class Gate:
         if before not in (None, table.version):
             raise Refused("data-changed", f"{table.path}: has changed since the run began")
         approval = self._approvals.get(study.sha256)
-        if approval is not None and approval.table == table.version:
-            if approval.despite:
-                return table.version
-        elif not self._settings.approve_all:
+        approved = approval is not None and approval.table == table.version
+        if not approved and not self._settings.approve_all:
             was = "" if approval is None else f"; it was {approval.table}"
             self._refuse(study, asked_by, f"the table has changed, to version {table.version}{was}: approve it anew")
-        objection = self._compare(table)
-        if objection is not None:
+        objection = self._compare(table)  # also where it is known: the rows must be written down before an answer
+        despite = approval is not None and approved and approval.despite
+        if objection is not None and not despite:
             cure = "to answer all the same, approve it with --despite-difference"
             self._refuse(study, asked_by, f"the table has changed, to version {table.version}: {objection}; {cure}")
         return table.version
