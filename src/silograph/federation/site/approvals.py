@@ -139,7 +139,7 @@ class Approvals:
 
     def find(self, sha: str) -> Path:
         """The file of the study with this SHA-256, which waits or was approved."""
-        sha = sha.strip().lower()  # all of it: a study whose first digits are the same is found in seconds
+        sha = sha.strip().lower()  # all of it: another study whose first digits are the same is soon found
         if not SHA.fullmatch(sha):
             raise ParameterError(
                 f"Study {sha[:80]!r}: expected a file, or a whole SHA-256, 64 digits 0-9 and a-f. Copy all of it."
