@@ -12,7 +12,7 @@ other request. Nothing in an envelope is believed, or even parsed beyond its siz
 import hashlib
 import json
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,15 +45,22 @@ class VerifiedMessage:
 
 
 class SignedMessage:
-    """The same head and body for several sites: each envelope differs in whom it is for."""
+    """The same head and body for several sites: each envelope differs in whom it is for, and in what `each` adds."""
 
-    def __init__(self, head: Mapping[str, Any], body: bytes, signer: Signer) -> None:
-        self._head, self._body, self._signer = head, body, signer
+    def __init__(
+        self,
+        head: Mapping[str, Any],
+        body: bytes,
+        signer: Signer,
+        *,
+        each: Callable[[str], Mapping[str, Any]] = lambda site: {},
+    ) -> None:
+        self._head, self._body, self._signer, self._each = head, body, signer, each
         self._body_digest = hashlib.sha256(body).digest()
 
     def to(self, site: str) -> tuple[bytes, str]:
         """The envelope's bytes, and the digest by which a reply will name it."""
-        text = json.dumps({**self._head, "to": site}, separators=(",", ":")).encode()
+        text = json.dumps({**self._head, **self._each(site), "to": site}, separators=(",", ":")).encode()
         certificate, signer = self._signer.certificate, self._signer
         sizes = (signer.key.key_size // 8, len(text), len(certificate), len(self._body))
         front = HEAD.pack(MAGIC, ENVELOPE_FORMAT, *sizes) + text + certificate

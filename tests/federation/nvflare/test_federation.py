@@ -122,7 +122,7 @@ def test_a_study_waits_for_approval_and_goes_on_by_itself(fed, tmp_path):
         eventually(lambda: process.poll() is not None or list(fed.home("lima").glob("pending/*.toml")))
         assert process.poll() is None, ended(process)
         listed = fed.command("site", "approve", "--folder", fed.home("lima")).stdout
-        sha = re.search(r"silograph site approve ([0-9a-f]{12})", listed)
+        sha = re.search(r"silograph site approve ([0-9a-f]{64})", listed)
         assert sha is not None, listed
         status = {one["run"]: one for one in fed.status()["runs"]}[run_of(fed, tmp_path / "run").name]
         assert (status["state"], status["round"], status["study"]) == ("unfinished", None, "to be approved")

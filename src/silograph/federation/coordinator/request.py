@@ -15,6 +15,7 @@ from typing import Any, Generic, Literal, Protocol, TypeVar
 from silograph.errors import ProtocolError, SilographError
 from silograph.federation.coordinator.history import History
 from silograph.federation.coordinator.quarantine import Quarantine
+from silograph.federation.coordinator.witnesses import Witnesses
 from silograph.federation.envelope import SignedMessage, VerifiedMessage, open_message
 from silograph.federation.identity import Signer, Trust
 from silograph.federation.refusals import PASSING, REASONS
@@ -108,6 +109,7 @@ class Channel:
     trust: Trust
     history: History
     quarantine: Quarantine
+    witnesses: Witnesses
     stopped: Callable[[], bool] = lambda: False
 
     def message(self, kind: str, body: bytes, **head: Any) -> SignedMessage:
@@ -117,7 +119,8 @@ class Channel:
     def hello(self) -> SignedMessage:
         """The first request: it announces the run."""
         about = {"study": self.run.study, "nodes": self.run.nodes, "silos": self.run.silos}
-        return self.message("hello", json.dumps(about).encode())
+        head, body = {"kind": "hello", "run": self.run.run_id}, json.dumps(about).encode()
+        return SignedMessage(head, body, self.signer, each=self.witnesses.head)
 
     def note(self, trouble: Trouble, stage: str | None = None) -> None:
         """Write a trouble down."""
@@ -178,6 +181,8 @@ class SiteRequest(Generic[T]):
                 found = self._verify(reply, digest)
                 if not self._retry_after(found):
                     answer = self.parse(self.site, found)
+                    if found.head["kind"] == "answer":
+                        self.channel.witnesses.see(self.site, found)
                     version = str(found.head.get("version"))[:LONGEST_VERSION]
                     self.channel.history.see_site(self.site, state="answered", version=version)
                     return answer
