@@ -16,6 +16,7 @@ from silograph.federation.site.audit import entries
 from silograph.federation.site.service import MOST_RUNS_OPEN
 from silograph.protocol.codec import decode_update, encode_task
 from silograph.protocol.messages import Header, Task, parts_of
+from testing.conformance import assert_conforms
 from testing.consortium import NODES, SITES, Consortium, Loopback, approve, close, rewrite, write_table
 
 SITE = "oslo"
@@ -139,6 +140,17 @@ def test_parameters_to_which_study_and_set_up_cannot_lead_are_refused(tmp_path, 
     said, detail = learn_with(tmp_path, learn, change, restarted=restarted)
     assert said == "parameters"
     assert detail.startswith(f"{name}: expected")
+
+
+@pytest.mark.parametrize("coupling", [0.0, 0.5])
+def test_honest_sites_whose_data_are_the_same_learn_the_pooled_graph(tmp_path, coupling):
+    """Then ρ = 0 in a study with coupling, and every site sees by its own force that it may be."""
+    consortium = Consortium(tmp_path)
+    for site in SITES:
+        write_table(consortium.table(site), 0)
+    run = consortium.run(f'method = "exact"\ncoupling = {coupling}\n{GIVEN}')
+    consortium.finish(run)
+    assert_conforms(run, consortium.tables)
 
 
 def test_wrong_parameters_end_the_run_so_that_nobody_finds_the_bound_by_trying(tmp_path):
