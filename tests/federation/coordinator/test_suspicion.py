@@ -238,6 +238,49 @@ def test_a_number_below_zero_is_rejected_where_none_can_be(tmp_path, undisturbed
     assert_harmless(ended, undisturbed())
 
 
+DEGREE = EXACT.replace("alpha = 0.5\nbeta = 0.25\n", "degree = 3\n")
+LIES = {  # field → a finite number for each of its entries, that no honest site has
+    "log_theta": 650.0,
+    "degree": 1e9,
+    "cost": 1e100,
+    "fused": 1e6,
+    "boundless": -3.0,
+    "force": 1e20,
+    "primal": 1e140,
+    "bound": -1e200,
+    "target": 1e120,
+    "metric": 1e90,
+}
+
+
+def lying(field: str) -> Attack:
+    def attack(site: Hostile) -> bytes | None:
+        if field not in parts_of(site.update):
+            return None
+        return site.with_parts(lambda name, part: LIES[field] + 0 * part if name == field else part)
+
+    return attack
+
+
+@pytest.mark.parametrize("field", LIES)
+def test_a_liar_with_finite_numbers_is_named_and_no_honest_site_is_blamed(tmp_path, field):
+    ended = attacked(tmp_path, lying(field), learn=DEGREE, when=is_round, times=site_request.MOST_REJECTED)
+    assert ended.outcome.ended == "trouble"
+    (trouble,) = ended.outcome.troubles
+    assert (trouble["site"], trouble["kind"]) == (HOSTILE, "rejected")
+    assert f", {field}: expected" in trouble["reason"]
+
+
+def test_of_standardised_nodes_no_cost_is_above_four(tmp_path):
+    consortium = Consortium(tmp_path)
+    attacker = Attacker(consortium, [lambda site: site.with_parts(lambda name, part: 0 * part + 4.1)], times=3)
+    attacker.when = lambda head: head.get("step") == "costs"
+    run, services = consortium.run(EXACT, standardize="true"), consortium.services()
+    outcome = consortium.run_attempt(run, Loopback(services, attacker))
+    close(services)
+    assert "cost: expected numbers up to 4, got 4.1" in outcome.troubles[0]["reason"]
+
+
 LENGTHS = {
     "shorter": lambda part: part[:-1],
     "longer": lambda part: np.append(part, 0.0),
