@@ -39,6 +39,7 @@ from nvflare.private.fed.client.admin_commands import AdminCommands
 from nvflare.private.fed.client.client_req_processors import ClientRequestProcessors
 
 from silograph.federation.nvflare.guard import guard_messages
+from silograph.federation.nvflare.limits import limit_frames, limit_streams
 
 KEPT_PROCESSORS = (
     "AbortAppProcessor", "AbortTaskProcessor", "CancelResourceProcessor", "CheckResourceProcessor",
@@ -146,8 +147,11 @@ def main(arguments: list[str]) -> None:
     kind, *rest = arguments
     silence_net_agent()
     guard_messages()
+    limit_frames()
     if kind.startswith("site"):
         harden()
+    else:
+        limit_streams()
     if kind.endswith("_job"):  # watches its parent by itself
         MainProcessMonitor.run = functools.partial(MainProcessMonitor.run, shutdown_grace_time=_LAST_SECONDS)
     else:
