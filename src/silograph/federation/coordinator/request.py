@@ -276,4 +276,5 @@ class SiteRequest(Generic[T]):
         self.channel.history.add_event("rejected", site=self.site, reason=reason, file=file)
         self.rejected += 1
         if self.rejected >= MOST_REJECTED:
-            raise TroubleFound(self.site, "rejected", f"sent {self.rejected} answers that were not believed: {reason}")
+            told = f"sent {self.rejected} answers that were not believed: {reason.rstrip('.')}"
+            raise TroubleFound(self.site, "rejected", told)
