@@ -147,7 +147,7 @@ class Loopback:
     tamper: Tamper = lambda site, data, service: service(data)
     asked: list[tuple[str, bytes]] = field(default_factory=list)
 
-    def ask(self, site: str, data: bytes, timeout: float) -> bytes | Silence:
+    def ask(self, site: str, data: bytes, timeout: float, most: int) -> bytes | Silence:
         self.asked.append((site, data))
         return self.tamper(site, data, self.services[site].reply)
 

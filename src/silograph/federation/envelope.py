@@ -24,6 +24,7 @@ MAGIC, ENVELOPE_FORMAT = b"SLGE", 1
 HEAD = struct.Struct("<4sHHIIQ")  # magic, format, signature bytes, head bytes, certificate bytes, body bytes
 LONGEST_HEAD = 1_000_000  # bytes: the names of a thousand sites, and more
 LONGEST_BODY = 2**34  # bytes
+LONGEST_SIGNATURE = 2**16 - 1  # bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -66,6 +67,11 @@ class SignedMessage:
         front = HEAD.pack(MAGIC, ENVELOPE_FORMAT, *sizes) + text + certificate
         digest = hashlib.sha256(front + self._body_digest)
         return b"".join((front, self._body, signer.sign(digest.digest()))), digest.hexdigest()
+
+
+def largest_message(body: int) -> int:
+    """How many bytes an envelope can have at most whose body has no more than so many."""
+    return HEAD.size + LONGEST_HEAD + LONGEST_CERTIFICATE + body + LONGEST_SIGNATURE
 
 
 def open_message(data: bytes, trust: Trust) -> VerifiedMessage:

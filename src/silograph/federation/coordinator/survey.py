@@ -9,13 +9,14 @@ from typing import Any
 from silograph._util.documents import parse_json
 from silograph._util.files import write_json
 from silograph.errors import ProtocolError
-from silograph.federation.coordinator.request import Silence, Transport
+from silograph.federation.coordinator.request import SMALL_BODY, Oversized, Silence, Transport
 from silograph.federation.coordinator.witnesses import Witnesses
-from silograph.federation.envelope import SignedMessage, open_message
+from silograph.federation.envelope import SignedMessage, largest_message, open_message
 from silograph.federation.folders import FederationFolder
 from silograph.federation.identity import Signer, Trust
 
 REACH_SECONDS, TRY_SECONDS = 20.0, 5.0  # for a site to come into reach, and for one try
+MOST = largest_message(SMALL_BODY)  # bytes of an answer
 DATA_STATES = ("ready", "other nodes", "not readable", "restored")
 
 
@@ -50,10 +51,12 @@ def _ask_status(
     deadline = time.monotonic() + REACH_SECONDS
     while time.monotonic() < deadline:
         data, digest = message.to(site)
-        reply = transport.ask(site, data, TRY_SECONDS)
+        reply = transport.ask(site, data, TRY_SECONDS, MOST)
         if isinstance(reply, Silence):
             time.sleep(0.2)
             continue
+        if isinstance(reply, Oversized) or len(reply) > MOST:
+            return None
         try:
             found = open_message(reply, trust)
             said = parse_json(found.body)
