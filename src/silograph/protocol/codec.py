@@ -51,8 +51,8 @@ def encode_update(update: Update) -> bytes:
 
 def largest_update(fields: Mapping[str, Field], n_pairs: int) -> int:
     """How many bytes an update with these fields can have at most."""
-    sizes = {"pairs": n_pairs, "list": LONGEST_LIST, "number": 1}
-    n_numbers = len(REPORTABLE) + sum(sizes[field.kind] for field in fields.values())
+    sizes = {"pairs": n_pairs, "list": LONGEST_LIST}  # all others are one number
+    n_numbers = len(REPORTABLE) + sum(sizes.get(field.kind, 1) for field in fields.values())
     return HEAD.size + LONGEST_HEADER + n_numbers * WIDEST_NUMBER
 
 
