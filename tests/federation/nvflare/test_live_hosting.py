@@ -249,6 +249,25 @@ def test_nobody_obeys_the_network_agent(live: Live, sender: str, target: str, an
         assert answer in live.ask(sender, topic, **asked), topic
 
 
+@pytest.mark.parametrize(("where", "posed"), [("server", "north"), ("north", "server")])
+def test_another_process_of_the_machine_cannot_pose_as_a_site_or_the_server(live: Live, where: str, posed: str) -> None:
+    """A job's process connects to its parent without TLS; so could any program."""
+    import msgpack
+    from nvflare.fuel.f3.sfm.constants import HandshakeKeys, Types
+    from nvflare.fuel.f3.sfm.prefix import PREFIX_LEN, Prefix
+
+    log = live.server_log if where == "server" else live.root / where / "logs" / "site.log"
+    found = re.findall(r"backbone internal listener for tcp://[^:]+:(\d+)", log.read_text())
+    hello = msgpack.packb({HandshakeKeys.ENDPOINT_NAME: posed, HandshakeKeys.TIMESTAMP: 0.0})
+    frame = bytearray(PREFIX_LEN)
+    Prefix(length=PREFIX_LEN + len(hello), type=Types.HELLO, stream_id=1).to_buffer(frame, 0)
+    with socket.create_connection(("127.0.0.1", int(found[-1])), timeout=5) as line:
+        line.sendall(bytes(frame) + hello)
+        told = f"closed a connection of this machine: it says that it is '{posed}'."
+        eventually(lambda: told in log.read_text(), within=30)
+    assert not live.ask("server", "train.check_status").startswith("None")  # both still speak with each other
+
+
 def zipped(root: Path) -> str:
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w") as archive:

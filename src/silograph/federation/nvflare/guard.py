@@ -78,10 +78,10 @@ def guard_messages() -> None:
             complaint, sender = None, ""
         elif connection.connector.mode == Mode.PASSIVE:
             peer = _peer(endpoint.name, connection)
-            complaint, sender = _complaint(peer, headers), peer.name
+            complaint, sender = complaint_of(peer, headers), peer.name
         else:
             sender = _root(headers.get(MessageHeaderKey.ORIGIN))
-            complaint = _relayed_complaint(sender, _root(self.my_info.fqcn), headers)
+            complaint = relayed_complaint(sender, _root(self.my_info.fqcn), headers)
         if complaint is None:
             accept(self, endpoint, connection, app_id, message)
         else:
@@ -117,7 +117,7 @@ def _certified(connection: Any) -> str | None:
     return None if name in (None, "N/A") else str(name)
 
 
-def _complaint(peer: Peer, headers: Headers) -> str | None:
+def complaint_of(peer: Peer, headers: Headers) -> str | None:
     """What is wrong with a message of this peer's; nothing if it may pass."""
     for key in (MessageHeaderKey.ORIGIN, MessageHeaderKey.FROM_CELL):
         if not _belongs(headers.get(key), peer.name):
@@ -137,7 +137,7 @@ def _complaint(peer: Peer, headers: Headers) -> str | None:
     return f"is for {_quote(destination)}"
 
 
-def _relayed_complaint(sender: str, own: str, headers: Headers) -> str | None:
+def relayed_complaint(sender: str, own: str, headers: Headers) -> str | None:
     """What is wrong with a message that the server, or the parent process, passed on."""
     if sender in (FQCN.ROOT_SERVER, own):
         return None
