@@ -4,13 +4,14 @@ A trial keeps the scores of all points, so that tables, held-out rows and the se
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 
 import numpy as np
 
 from silograph._util.types import Vector
-from silograph.data.moments import Moments
+from silograph.data.blocks import moments_of_blocks
+from silograph.data.costs import table_costs
 from silograph.datasets.synthetic import SyntheticSilos, make_silos
 from silograph.errors import SilographError
 from silograph.experiments.grids import PointResult, learn_grid, objective
@@ -19,11 +20,11 @@ from silograph.experiments.recipe import CONTENDERS, Contender, Recipe, grid_of
 from silograph.experiments.scenarios import Scenario
 from silograph.graph.graph import Graph
 from silograph.graph.pairs import Pairs
-from silograph.metrics import score
+from silograph.metrics import average_precision, score
 from silograph.protocol.silo import Silo
 
-MEASURES = ("Precision", "Recall", "FS", "RE")
-FS = MEASURES.index("FS")
+MEASURES = ("Precision", "Recall", "FS", "RE", "AP")  # the paper has all but AP, the average precision
+FS, AP = MEASURES.index("FS"), MEASURES.index("AP")
 CERTIFIED = 1e-6  # relative gap of what is called exact
 
 
@@ -73,16 +74,27 @@ def _check_certified(learned: Sequence[PointResult], trial: Trial, name: str) ->
 
 def draw(scenario: Scenario, seed: int) -> SyntheticSilos:
     """The scenario's graphs and signals; the same seed draws the same graphs whatever the numbers of samples."""
-    return make_silos(n_samples=scenario.n_samples, n_silos=len(scenario.n_samples), shared=scenario.shared, seed=seed)
+    sizes = scenario.n_samples
+    drawn = make_silos(n_samples=sizes, n_silos=len(sizes), shared=scenario.shared, seed=seed)
+    graphs, signals = dict(drawn.graphs), dict(drawn.signals)
+    for number in range(len(sizes) - scenario.unrelated, len(sizes)):
+        name = f"C{number + 1}"
+        other = make_silos(n_samples=sizes, n_silos=len(sizes), shared=scenario.shared, seed=(seed, number))
+        graphs[name], signals[name] = other.graphs[name], other.signals[name]
+    return replace(drawn, graphs=graphs, signals=signals)
 
 
 def silos_of(drawn: SyntheticSilos) -> list[Silo]:
     """The silos as the methods meet them."""
     pairs = Pairs.all(drawn.places.shape[0])
-    moments = {name: Moments.of(signals, pairs) for name, signals in drawn.signals.items()}
+    nodes = drawn.consensus.names
+    read = {
+        name: table_costs(moments_of_blocks(signals, pairs), pairs, standardize=False, names=nodes, source=name)
+        for name, signals in drawn.signals.items()
+    }
     return [
-        Silo(name=name, pairs=pairs, cost=of_silo.costs(), n_samples=of_silo.n_samples)
-        for name, of_silo in moments.items()
+        Silo(name=name, pairs=pairs, cost=table.cost, n_samples=table.n_samples, blocks=table.blocks)
+        for name, table in read.items()
     ]
 
 
@@ -94,5 +106,8 @@ def scores_of(learned: PointResult, drawn: SyntheticSilos, contender: Contender,
     compared: list[tuple[Graph, Vector]] = list(zip(drawn.graphs.values(), learned.graphs, strict=True))
     if contender.has_consensus:
         compared.append((drawn.consensus, learned.consensus))
-    found = [score(truth, w, threshold) for truth, w in compared]
-    return [[one.precision, one.recall, one.f_score, one.relative_error] for one in found]
+    out = []
+    for truth, w in compared:
+        one = score(truth, w, threshold)
+        out.append([one.precision, one.recall, one.f_score, one.relative_error, average_precision(truth, w)])
+    return out
