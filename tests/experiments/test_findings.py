@@ -5,7 +5,7 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from silograph.experiments import claims_algorithm, claims_methods, claims_silos, findings
+from silograph.experiments import claims_algorithm, claims_methods, claims_silos, claims_sums, findings
 from silograph.experiments.claims import Verdict
 from silograph.experiments.findings import oddities
 from silograph.experiments.printed import TABLE_1, TABLE_2, TABLE_3, TABLE_4, TABLE_5, WEIGHTS
@@ -88,7 +88,7 @@ def test_what_is_odd_in_print_and_how_near_our_numbers_are_stands_at_the_end(pag
 
 def test_without_data_the_claims_about_them_are_not_tested_and_one_line_says_why(session, monkeypatch):
     monkeypatch.delenv("SILOGRAPH_DATA", raising=False)
-    for module in (claims_methods, claims_silos, claims_algorithm):  # these need no data, and some time
+    for module in (claims_methods, claims_silos, claims_algorithm, claims_sums):  # these need no data, and some time
         monkeypatch.setattr(module, "MAKERS", ())
     (page,) = findings.run(Session(lab=session.lab, scale=SCALE)).pages
     assert page.text.count("| **not tested** |") == 2

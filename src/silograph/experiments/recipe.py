@@ -103,6 +103,7 @@ CONTENDERS: Mapping[str, Contender] = {
     ),
     "sum": Contender(method="oneshot", options={}, searches={"strength": "strengths"} | SPARSE, has_consensus=True),
     "sum-home": Contender(method="oneshot", options={}, searches={}, has_consensus=True),  # each silo's own pull
+    "sum-1": Contender(method="oneshot", options=AT_ONCE, searches=SPARSE, has_consensus=True),
     "sum-2": Contender(method="oneshot", options={"sums": 2} | AT_ONCE, searches=SPARSE, has_consensus=True),
     "sum-3": Contender(method="oneshot", options={"sums": 3} | AT_ONCE, searches=SPARSE, has_consensus=True),
 }

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 BASELINES = ("igl", "igl-own", "fedavg", "fedprox", "mrmtl", "ditto")
 MAIN = (*BASELINES, "ppgl", "exact")
 ABLATION = ("ppgl", "ppgl-equal", "exact", "exact-equal")
-SUMS = ("sum", "sum-home", "sum-2", "sum-3")
+SUMS = ("sum", "sum-home", "sum-1", "sum-2", "sum-3")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

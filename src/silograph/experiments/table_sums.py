@@ -12,7 +12,7 @@ from silograph.experiments.session import Session
 TITLE = "One, two and three sums"
 CONSENSUS_ROWS = (
     Row(label="PPGL-C, exact", method="exact", graphs=CONSENSUS),
-    Row(label="One sum, C", method="sum", graphs=CONSENSUS),
+    Row(label="One sum, C", method="sum-1", graphs=CONSENSUS),
     Row(label="Two sums, C", method="sum-2", graphs=CONSENSUS),
     Row(label="Three sums, C", method="sum-3", graphs=CONSENSUS),
 )
