@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from silograph.experiments.claims_sums import LOST_FS, LOST_FS_FEW, PUBLISHED, _loses_little
-from silograph.experiments.scenarios import SIZES
+from silograph.experiments.claims_sums import LOST_FS, LOST_FS_FEW, _loses_little
 
 SECOND = np.linspace(0.6, 0.7, 10)
 MARGINS = {"N = 20": LOST_FS_FEW, "N = 50": LOST_FS}
@@ -36,8 +35,3 @@ def test_the_page_tells_margins_losses_and_what_is_clear():
         in text
     )
     assert "| N = 50 | −0.020 |" in text
-
-
-def test_only_the_scenario_of_twenty_samples_has_the_wider_margin():
-    assert SIZES[0] in PUBLISHED
-    assert set(SIZES[0].n_samples) == {20}

@@ -1,5 +1,6 @@
 """The page of findings, the paper's numbers, and what is odd about them."""
 
+import re
 from typing import get_args
 
 import numpy as np
@@ -78,6 +79,13 @@ def test_every_claim_has_a_verdict_and_its_evidence(page):
 def test_two_seeds_settle_no_comparison_and_the_page_says_that_it_is_a_quick_look(page):
     assert "not for conclusions" in page
     assert page.count("**too few draws**") >= 5
+
+
+def test_one_sum_is_judged_in_all_scenarios_with_a_wider_margin_for_twenty_samples_alone(page):
+    assert re.search(r"No more than 0\.015; 0\.03 at N = 20 is lost in \d of 8 scenarios", page)  # F-score
+    assert re.search(r"No more than 0\.01 is lost in \d of 8 scenarios", page)  # average precision
+    assert re.search(r"No more than 0\.015 is lost in \d of 4 scenarios", page)  # unrelated silos
+    assert "N = 100, 2 of 5 unrelated: Three sums, C − PPGL-C, exact" in page
 
 
 def test_what_is_odd_in_print_and_how_near_our_numbers_are_stands_at_the_end(page):
