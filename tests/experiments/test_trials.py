@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from silograph import ConsensusGraph
+from silograph import ConsensusGraph, SmoothGraph
 from silograph.errors import SilographError
 from silograph.experiments import trials
 from silograph.experiments.convergence import LOCAL_STEPS, ROUNDS, Descent, follow_descent
@@ -85,6 +85,14 @@ def test_scores_are_those_of_the_estimator(method, unequal):
             np.testing.assert_allclose(ours, expected, atol=0.04)  # a pair or two
         else:
             np.testing.assert_allclose(ours, expected, atol=1e-9)
+
+
+def test_pairs_without_an_edge_of_the_pooled_graph_are_ranked_as_by_the_estimator():
+    scenario = replace(SIZES[0], methods=("sum-home",))
+    drawn = draw(scenario, 3)
+    pooled = SmoothGraph(alpha=1.0, beta=0.7, zeta=0.5, tol=1e-10).fit(np.vstack(list(drawn.signals.values())))
+    ranked = run_trial(Trial(scenario=scenario, seed=3, recipe=SHORT))["sum-home/ranked"]
+    assert ranked == pytest.approx(average_precision(drawn.consensus, pooled.scores_), abs=1e-6)
 
 
 def test_the_same_seed_gives_the_same_numbers_and_another_seed_others(unequal):
