@@ -27,8 +27,10 @@ from silograph.federation.envelope import ENVELOPE_FORMAT, HEAD, MAGIC, SignedMe
 from silograph.federation.folders import SiteFolder
 from silograph.federation.identity import Signer, Trust
 from silograph.federation.invitation import Invitation, write_invitation
+from silograph.federation.site.approvals import Approvals
+from silograph.federation.site.data import look_at_table
 from silograph.federation.site.service import SiteService
-from silograph.federation.site.settings import SiteSettings, write_site
+from silograph.federation.site.settings import SiteSettings, read_site, write_site
 from silograph.federation.study_file import read_study
 
 SERVER = "coordinator.example"
@@ -145,7 +147,7 @@ class Loopback:
     tamper: Tamper = lambda site, data, service: service(data)
     asked: list[tuple[str, bytes]] = field(default_factory=list)
 
-    def ask(self, site: str, data: bytes, timeout: float) -> bytes | Silence:
+    def ask(self, site: str, data: bytes, timeout: float, most: int) -> bytes | Silence:
         self.asked.append((site, data))
         return self.tamper(site, data, self.services[site].reply)
 
@@ -203,6 +205,12 @@ class Consortium:
         close(transport.services)
         assert outcome.ended == "done", outcome
         return run.folder / "results"
+
+
+def approve(home: Path, study: bytes, **options: bool) -> None:
+    """Approve a study for the site's table as it is now."""
+    table = look_at_table(read_site(home), home).version
+    Approvals(home).approve(study, name="test", by="the engineer", table=table, **options)
 
 
 def close(services: Mapping[str, SiteService]) -> None:

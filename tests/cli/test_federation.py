@@ -32,7 +32,7 @@ NODES = tuple(f"region {k}" for k in range(8))
 STUDY = 'name = "brains"\nnodes = "nodes.txt"\n[learn]\nmethod = "exact"\nrounds = 6\nalpha = 0.5\nbeta = 0.25\n'
 COMMANDS = {
     "federation": ["new", "approve", "start", "status", "run", "demo"],
-    "site": ["request", "join", "start", "approve", "log"],
+    "site": ["request", "join", "start", "approve", "restored", "log"],
 }
 
 
@@ -383,20 +383,21 @@ def test_a_study_is_approved_listed_and_revoked(site):
     said = silograph(*approve, "study.toml", answer="n\n", says="Not approved.").output
     sha = re.search(r"SHA-256 ([0-9a-f]{64})", said)
     assert sha is not None
-    assert not Approvals(site).is_approved(sha[1])
+    assert Approvals(site).get(sha[1]) is None
     silograph(*approve, "study.toml", answer="y\n", says="Approved.")
-    assert Approvals(site).is_approved(sha[1])
+    assert Approvals(site).get(sha[1]) is not None
     listed = silograph(*approve).output
     assert listed.startswith(f"approved  {sha[1]}  'brains' by ")
     assert "0 rounds answered" in listed
-    silograph(*approve, sha[1][:8], "--revoke", says=f"Revoked {sha[1]}.")
-    assert not Approvals(site).is_approved(sha[1])
+    silograph(*approve, sha[1][:12], "--revoke", code=2, says="a whole SHA-256")
+    silograph(*approve, sha[1], "--revoke", says=f"Revoked {sha[1]}.")
+    assert Approvals(site).get(sha[1]) is None
     silograph(*approve, "study.toml", "--revoke", code=2, says="there is nothing to revoke")
     assert [entry["what"] for entry in entries(site / "audit.jsonl")] == ["approved", "revoked"]
     silograph("site", "log", "--verify", "--folder", "oslo", says="2 entries, unbroken.")
 
 
-def test_a_study_that_waits_is_approved_by_the_first_digits_of_its_hash(site):
+def test_a_study_that_waits_is_approved_by_its_whole_hash(site):
     study = sha_of(STUDY.encode())
     Approvals(site).note_pending(study, STUDY, asked_by="coord.example.org")
     listed = silograph("site", "approve", "--folder", "oslo").output
@@ -404,21 +405,24 @@ def test_a_study_that_waits_is_approved_by_the_first_digits_of_its_hash(site):
     path = re.search(r"read it: (\S+)", listed)
     assert path is not None
     assert Path(path[1]).read_text() == STUDY
-    silograph("site", "approve", study[:12], "--yes", "--folder", "oslo", says="Approved.")
+    assert f"silograph site approve {study}\n" in listed
+    silograph("site", "approve", study[:12], "--yes", "--folder", "oslo", code=2, says="Copy all of it")
+    silograph("site", "approve", study, "--yes", "--folder", "oslo", says="Approved.")
     assert "approved " in silograph("site", "approve", "--folder", "oslo").output
-    renewed = "is approved already; 2 of its rounds were answered. Approved."
+    renewed = "was approved for this version; 2 rounds were answered, counted from 0 again if you approve."
     for _ in range(2):
         Approvals(site).count_round(study)
-    silograph("site", "approve", study[:12], "--yes", "--folder", "oslo", says=renewed)
+    silograph("site", "approve", study, "--yes", "--folder", "oslo", says=renewed)
     assert Approvals(site).rounds_used(study) == 0
 
 
 @pytest.mark.parametrize(
     ("study", "says"),
     [
-        ("abc", "expected 8 to 64 of the digits"),
+        ("abc", "expected a file, or a whole SHA-256"),
         ("nowhere.toml", "nowhere.toml"),
-        ("0123456789abcdef", "no approved or pending study begins so"),
+        ("0123456789abcdef", "expected a file, or a whole SHA-256"),
+        ("0123456789abcdef" * 4, "neither waits nor was approved"),
         ("bad.toml", "bad.toml"),
     ],
 )

@@ -117,9 +117,27 @@ def test_approving_by_the_hash_counts_rounds_from_0_again_and_names_the_real_acc
     listed = site("approve", "--folder", oslo)
     assert not re.search(r"\b0 rounds answered", listed)
     sha = run.study().sha256
-    assert "approved already" in site("approve", sha[:12], "--yes", "--folder", oslo)
+    assert "was approved for this version" in site("approve", sha, "--yes", "--folder", oslo)
     assert re.search(r"\b0 rounds answered", site("approve", "--folder", oslo))
     lines = (tmp_path / "oslo" / "audit.jsonl").read_text(encoding="utf-8").splitlines()
     entries = [json.loads(line) for line in lines]
     account = pwd.getpwuid(os.getuid()).pw_name
     assert {entry["by"] for entry in entries if entry["what"] == "approved"} == {account} != {"somebody-else"}
+
+
+def test_what_a_withdrawal_means(tmp_path):
+    assert says("no study goes on without a new approval")
+    assert says("Wait until at least `min_new_samples` rows go together")
+    consortium = Consortium(tmp_path, approve_all=False)
+    run, study, table = consortium.run(), tmp_path / "study.toml", consortium.table("oslo")
+    for name in consortium.sites:
+        (tmp_path / name / "federation.invite").touch()
+        site("approve", str(study), "--yes", "--folder", str(tmp_path / name))
+    services = services_of(consortium)
+    assert consortium.run_attempt(run, Loopback(services)).ended == "done"
+    close(services)
+    approve = ["site", "approve", str(study), "--yes", "--folder", str(tmp_path / "oslo")]
+    head, *rows = table.read_text(encoding="utf-8").splitlines()
+    for gone, code in ((1, 2), (19, 2), (20, 0)):
+        table.write_text("\n".join([head, *rows[gone:]]) + "\n", encoding="utf-8")
+        assert CliRunner().invoke(app, approve).exit_code == code, gone

@@ -172,7 +172,7 @@ def test_what_leaves_after_the_sum_is_the_word_that_it_was_received():
 
 
 def test_a_further_sum_than_the_study_says_is_not_answered():
-    with pytest.raises(ProtocolError, match="expected 1 sums"):
+    with pytest.raises(ProtocolError, match="expected a step of 'oneshot', got 'weigh'"):
         asked("weigh", 1, {})
     _, state = asked("weigh", 1, {}, sums=2)
     with pytest.raises(ProtocolError, match="expected 2 sums"):

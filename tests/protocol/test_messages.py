@@ -11,8 +11,17 @@ from hypothesis import strategies as st
 
 from silograph.errors import ProtocolError
 from silograph.graph.pairs import Pairs
-from silograph.protocol.checks import LONGEST_LIST, check_parts, check_update
-from silograph.protocol.codec import HEAD, MAGIC, WIRE_FORMAT, decode_task, decode_update, encode_task, encode_update
+from silograph.protocol.checks import LONGEST_LIST, REPORTABLE, check_parts, check_update
+from silograph.protocol.codec import (
+    HEAD,
+    MAGIC,
+    WIRE_FORMAT,
+    decode_task,
+    decode_update,
+    encode_task,
+    encode_update,
+    largest_update,
+)
 from silograph.protocol.messages import (
     LIST,
     NUMBER,
@@ -271,6 +280,19 @@ def test_a_huge_declared_size_costs_no_memory(declared):
         assert tracemalloc.get_traced_memory()[1] < 2**20
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize("n_pairs", [1, 5000])
+def test_every_update_of_a_step_is_within_its_limit_and_is_read_back(n_pairs):
+    step = {"force": PAIRS, "graph": PAIRS, "products": LIST, "primal": NUMBER}
+    rng = np.random.default_rng(0)
+    parts = {"force": rng.normal(size=n_pairs), "graph": rng.normal(size=n_pairs)}
+    parts |= {"products": rng.normal(size=LONGEST_LIST), "primal": 1.0}
+    told = dict.fromkeys(REPORTABLE, 1.0)
+    header = Header(run="r" * 200, method="m" * 40, step="s" * 40, round=10**9)
+    data, most = encode_update(update_of(header, "z" * 40, parts, reported=told)), largest_update(step, n_pairs)
+    assert len(data) <= most
+    assert set(parts_of(decode_update(data, n_pairs=n_pairs, most=most))) == set(step)
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,13 @@
 import math
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import IO, Any
 
-from silograph.errors import SilographError
+from silograph.errors import OutputError, SilographError
 
 POLL_SECONDS = 0.05
 
@@ -52,6 +54,20 @@ def lock(file: IO[Any] | int, *, shared: bool = False, wait: float = math.inf) -
             time.sleep(POLL_SECONDS)
         else:
             return True
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold a file while the block changes what it stands for; what cannot be written then is told by its name."""
+    try:
+        with path.open("ab") as file:
+            lock(file)
+            yield
+    except OSError as error:
+        raise OutputError(
+            f"{error.filename or path.parent}: cannot be written ({error.strerror}). "
+            "Free the disk or give the right to write there."
+        ) from error
 
 
 def _fcntl() -> ModuleType:

@@ -90,9 +90,18 @@ def need_nvflare() -> None:
     required("nvflare", extra="nvflare", purpose="to run a federation or to take part in one")
 
 
+def visible(text: str, *, lines: bool = False) -> str:
+    """A text that others may have written, without effect on a terminal: what cannot be seen is shown as its code.
+
+    Line breaks and tabs are codes too, unless the text may have `lines`.
+    """
+    kept = "\n\t" if lines else ""
+    return "".join(c if c.isprintable() or c in kept else c.encode("unicode_escape").decode() for c in text)
+
+
 def say(line: str) -> None:
-    """Print a line to standard output, as it is."""
-    Console(soft_wrap=True).print(line, markup=False, highlight=False)
+    """Print to standard output, each line as it is."""
+    Console(soft_wrap=True).print(visible(line, lines=True), markup=False, highlight=False)
 
 
 def warn(message: str) -> None:
@@ -103,4 +112,4 @@ def warn(message: str) -> None:
 def tell(kind: str, colour: str, message: str) -> None:
     """Say something, after a word that says of what kind it is."""
     complaints.print(f"[bold {colour}]{kind}:[/bold {colour}] ", end="")
-    complaints.print(message, markup=False, highlight=False)
+    complaints.print(visible(message, lines=True), markup=False, highlight=False)

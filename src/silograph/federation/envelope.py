@@ -12,7 +12,7 @@ other request. Nothing in an envelope is believed, or even parsed beyond its siz
 import hashlib
 import json
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,7 @@ MAGIC, ENVELOPE_FORMAT = b"SLGE", 1
 HEAD = struct.Struct("<4sHHIIQ")  # magic, format, signature bytes, head bytes, certificate bytes, body bytes
 LONGEST_HEAD = 1_000_000  # bytes: the names of a thousand sites, and more
 LONGEST_BODY = 2**34  # bytes
+LONGEST_SIGNATURE = 2**16 - 1  # bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -45,20 +46,32 @@ class VerifiedMessage:
 
 
 class SignedMessage:
-    """The same head and body for several sites: each envelope differs in whom it is for."""
+    """The same head and body for several sites: each envelope differs in whom it is for, and in what `each` adds."""
 
-    def __init__(self, head: Mapping[str, Any], body: bytes, signer: Signer) -> None:
-        self._head, self._body, self._signer = head, body, signer
+    def __init__(
+        self,
+        head: Mapping[str, Any],
+        body: bytes,
+        signer: Signer,
+        *,
+        each: Callable[[str], Mapping[str, Any]] = lambda site: {},
+    ) -> None:
+        self._head, self._body, self._signer, self._each = head, body, signer, each
         self._body_digest = hashlib.sha256(body).digest()
 
     def to(self, site: str) -> tuple[bytes, str]:
         """The envelope's bytes, and the digest by which a reply will name it."""
-        text = json.dumps({**self._head, "to": site}, separators=(",", ":")).encode()
+        text = json.dumps({**self._head, **self._each(site), "to": site}, separators=(",", ":")).encode()
         certificate, signer = self._signer.certificate, self._signer
         sizes = (signer.key.key_size // 8, len(text), len(certificate), len(self._body))
         front = HEAD.pack(MAGIC, ENVELOPE_FORMAT, *sizes) + text + certificate
         digest = hashlib.sha256(front + self._body_digest)
         return b"".join((front, self._body, signer.sign(digest.digest()))), digest.hexdigest()
+
+
+def largest_message(body: int) -> int:
+    """How many bytes an envelope can have at most whose body has no more than so many."""
+    return HEAD.size + LONGEST_HEAD + LONGEST_CERTIFICATE + body + LONGEST_SIGNATURE
 
 
 def open_message(data: bytes, trust: Trust) -> VerifiedMessage:

@@ -44,6 +44,7 @@ class FederationFolder:
         self.jobs, self.snapshots = self.storage / "jobs", self.storage / "snapshots"
         self.runs = path / "runs"
         self.status = path / "status.json"  # the sites' last answers to a survey
+        self.witnesses = path / "witnesses"  # SITE.json: how far a site's audit log was, when it last answered
         self.nodes, self.study = path / "nodes.txt", path / "study.toml"
         self.log = path / "logs" / "server.log"  # all that the processes print, at most 60 MB
 
@@ -72,9 +73,12 @@ class SiteFolder:
         self.kit = Kit(path / "kit", "client")
         self.nodes = path / "nodes.txt"  # of the federation
         self.audit_log = path / "audit.jsonl"  # requests and answers
-        self.approvals = path / "approvals.json"  # who approved which study, and when
+        self.approvals = path / "approvals.json"  # who approved which study for which version of the table, and when
         self.approvals_lock = path / "approvals.lock"  # held while something about approvals changes; empty
         self.pending = path / "pending"  # SHA.toml: a study that waits for approval; SHA.json: who asked, and when
+        self.approved = path / "approved"  # SHA.toml: a study that was approved, to compare others with
+        self.ledger = path / "ledger"  # which versions of the table were answered for
+        self.witness = path / "witness.json"  # what the coordinator says of our log, where the log does not say so
         self.rounds = path / "rounds"  # SHA: how many rounds of a study were answered; table: of all studies together
         self.answered = path / "answered"  # RUN.GENERATION: empty; that a run was answered, for ever
         self.state = path / "state"  # RUN.GENERATION/: what the site keeps of a run

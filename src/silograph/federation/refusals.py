@@ -5,6 +5,8 @@ A reason in full, with paths and numbers, stays in the site's own log.
 
 REASONS = {
     "unapproved": "waits for approval; its engineer approves with `silograph site approve`",
+    "restored": "its folder was restored from an older copy, and has forgotten answers that it gave; its engineer "
+    "reads what that means and goes on with `silograph site restored`",
     "revoked": "its engineer has taken back the approval of this study during the run",
     "sites": "was asked together with other sites, or with fewer, than the study or the site's own limits say",
     "nodes": "its data do not have the nodes of this study",

@@ -162,11 +162,15 @@ class OneShot:
     """The method."""
 
     name: ClassVar[str] = "oneshot"
-    steps: ClassVar[Mapping[str, Step]] = STEPS
     states: ClassVar[States] = States(silo=OneShotSilo, coordinator=OneShotState)
 
     settings: StudySettings
     model: ModelParameters
+
+    @property
+    def steps(self) -> Mapping[str, Step]:
+        """With one sum, nothing is asked after it but whether it came back."""
+        return STEPS if self.settings.sums > 1 else {"personal": STEPS["personal"]}
 
     def units(self, task: Task) -> Units:
         return self.model.units

@@ -17,15 +17,17 @@ import numpy as np
 
 from silograph._util.types import Vector
 from silograph.errors import ProtocolError
-from silograph.protocol.checks import LONGEST_LIST
-from silograph.protocol.messages import Header, Parts, Task, Update, parts_of
-from silograph.protocol.packing import Piece, pack, packed_size, unpack
+from silograph.protocol.checks import LONGEST_LIST, REPORTABLE
+from silograph.protocol.messages import Field, Header, Parts, Task, Update, parts_of
+from silograph.protocol.packing import NUMBER, Piece, pack, packed_size, unpack
 
 WIRE_FORMAT = 3
 HEAD = struct.Struct("<4sHBxIQ")  # magic, format, kind, header bytes, payload bytes
 MAGIC = b"SLGR"
 LONGEST_PART = 2**31  # numbers: 16 GB, far beyond any graph this library learns
 MOST_PARTS = 100  # of a message; where nothing is kept of a part, it takes no bytes to claim many
+LONGEST_HEADER = 10_000  # bytes of an update's: run, method, step, silo, and the names of all its parts
+WIDEST_NUMBER = 24  # bytes; 8 now, and room for an exact sum of several silos
 NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 
 
@@ -36,7 +38,7 @@ def encode_task(task: Task) -> bytes:
 
 def decode_task(data: bytes, *, n_pairs: int = LONGEST_PART) -> Task:
     """The task in these bytes, none of whose parts is longer than `n_pairs` or a list may be."""
-    extra, parts = _decode(0, data, max(n_pairs, LONGEST_LIST))
+    extra, parts = _decode(0, data, max(n_pairs, LONGEST_LIST), MOST_PARTS * LONGEST_PART * NUMBER)
     return Task(header=_header(extra), parts=parts)
 
 
@@ -47,9 +49,19 @@ def encode_update(update: Update) -> bytes:
     return _encode(1, extra, {**parts_of(update), **numbers})
 
 
-def decode_update(data: bytes, *, n_pairs: int = LONGEST_PART) -> Update:
-    """The update in these bytes, none of whose parts is longer than `n_pairs` or a list may be."""
-    extra, parts = _decode(1, data, max(n_pairs, LONGEST_LIST))
+def largest_update(fields: Mapping[str, Field], n_pairs: int) -> int:
+    """How many bytes an update with these fields can have at most."""
+    sizes = {"pairs": n_pairs, "list": LONGEST_LIST, "number": 1}
+    n_numbers = len(REPORTABLE) + sum(sizes[field.kind] for field in fields.values())
+    return HEAD.size + LONGEST_HEADER + n_numbers * WIDEST_NUMBER
+
+
+def decode_update(data: bytes, *, n_pairs: int = LONGEST_PART, most: int = LONGEST_PART * NUMBER) -> Update:
+    """The update in these bytes, none of whose parts is longer than `n_pairs` or a list may be.
+
+    All parts together, with the zeros that are not sent, take `most` bytes at most.
+    """
+    extra, parts = _decode(1, data, max(n_pairs, LONGEST_LIST), most)
     names = extra.get("reported")
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ProtocolError("message: expected a list of reported names. It was not made by silograph, or was damaged.")
@@ -85,14 +97,17 @@ def _encode(kind: int, extra: Mapping[str, Any], parts: Parts) -> bytes:
     return b"".join((HEAD.pack(MAGIC, WIRE_FORMAT, kind, len(header), n_bytes), header, *body))  # large: copied once
 
 
-def _decode(kind: int, data: bytes, largest: int) -> tuple[dict[str, Any], dict[str, Vector | float]]:
+def _decode(kind: int, data: bytes, largest: int, most: int) -> tuple[dict[str, Any], dict[str, Vector | float]]:
     header, body = _split(kind, data)
     shapes = header.get("parts")
     if not isinstance(shapes, list) or len(shapes) > MOST_PARTS:
         raise ProtocolError(f"message: expected a list of at most {MOST_PARTS} parts. It was not made by silograph.")
+    checked = list(_checked_shapes(shapes, largest))
+    if sum(abs(size) for _, size, _ in checked) * NUMBER > most:
+        raise ProtocolError("message: claims more numbers than any answer to this request can have.")
     parts: dict[str, Vector | float] = {}
     start = 0
-    for name, size, count in _checked_shapes(shapes, largest):
+    for name, size, count in checked:
         stop = start + packed_size(abs(size), count)  # −1 is a single number
         if stop > len(body) or name in parts:
             raise ProtocolError(f"message: part {name!r} does not fit. It was damaged.")

@@ -43,7 +43,7 @@ class Cut:
         self._dead, self._busy = False, 0
         self._change = threading.Condition()
 
-    def ask(self, site: str, data: bytes, timeout: float) -> bytes:
+    def ask(self, site: str, data: bytes, timeout: float, most: int) -> bytes:
         head = dict(open_message(data, self._trust).head)
         with self._change:
             if self._dead:

@@ -21,12 +21,12 @@ class Line(Loopback):
     greeted: bool = False  # whether lima is silent only after it was greeted
     waits: list[float] = field(default_factory=list)
 
-    def ask(self, site: str, data: bytes, timeout: float) -> bytes | Silence:
+    def ask(self, site: str, data: bytes, timeout: float, most: int) -> bytes | Silence:
         if site == "lima":
             self.waits.append(timeout)
             if len(self.waits) in range(1 + self.greeted, 1 + self.greeted + self.times):
                 return self.silence
-        return super().ask(site, data, timeout)
+        return super().ask(site, data, timeout, most)
 
 
 @pytest.fixture

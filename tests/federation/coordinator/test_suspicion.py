@@ -5,6 +5,7 @@ One site is hostile here. Its key is genuine, so that it can sign what it likes.
 
 import json
 import random
+import re
 import threading
 import time
 import tracemalloc
@@ -26,8 +27,8 @@ from silograph.federation.coordinator.run import CoordinatorRun, Outcome
 from silograph.federation.envelope import HEAD, VerifiedMessage, open_message
 from silograph.federation.refusals import REASONS
 from silograph.protocol.codec import HEAD as MESSAGE_HEAD
-from silograph.protocol.codec import decode_update, encode_update
-from silograph.protocol.messages import Header, Update, parts_of, update_of
+from silograph.protocol.codec import decode_update, encode_update, largest_update
+from silograph.protocol.messages import PAIRS, Header, Update, parts_of, update_of
 from testing.conformance import EXACT, digests
 from testing.consortium import Consortium, Loopback, close, rewrite, seal, self_signed
 
@@ -238,6 +239,49 @@ def test_a_number_below_zero_is_rejected_where_none_can_be(tmp_path, undisturbed
     assert_harmless(ended, undisturbed())
 
 
+DEGREE = EXACT.replace("alpha = 0.5\nbeta = 0.25\n", "degree = 3\n")
+LIES = {  # field → a finite number for each of its entries, that no honest site has
+    "log_theta": 650.0,
+    "degree": 1e9,
+    "cost": 1e100,
+    "fused": 1e6,
+    "boundless": -3.0,
+    "force": 1e20,
+    "primal": 1e140,
+    "bound": -1e200,
+    "target": 1e120,
+    "metric": 1e90,
+}
+
+
+def lying(field: str) -> Attack:
+    def attack(site: Hostile) -> bytes | None:
+        if field not in parts_of(site.update):
+            return None
+        return site.with_parts(lambda name, part: LIES[field] + 0 * part if name == field else part)
+
+    return attack
+
+
+@pytest.mark.parametrize("field", LIES)
+def test_a_liar_with_finite_numbers_is_named_and_no_honest_site_is_blamed(tmp_path, field):
+    ended = attacked(tmp_path, lying(field), learn=DEGREE, when=is_round, times=site_request.MOST_REJECTED)
+    assert ended.outcome.ended == "trouble"
+    (trouble,) = ended.outcome.troubles
+    assert (trouble["site"], trouble["kind"]) == (HOSTILE, "rejected")
+    assert f", {field}: expected" in trouble["reason"]
+
+
+def test_of_standardised_nodes_no_cost_is_above_four(tmp_path):
+    consortium = Consortium(tmp_path)
+    attacker = Attacker(consortium, [lambda site: site.with_parts(lambda name, part: 0 * part + 4.1)], times=3)
+    attacker.when = lambda head: head.get("step") == "costs"
+    run, services = consortium.run(EXACT, standardize="true"), consortium.services()
+    outcome = consortium.run_attempt(run, Loopback(services, attacker))
+    close(services)
+    assert "cost: expected numbers up to 4, got 4.1" in outcome.troubles[0]["reason"]
+
+
 LENGTHS = {
     "shorter": lambda part: part[:-1],
     "longer": lambda part: np.append(part, 0.0),
@@ -363,6 +407,62 @@ def test_parts_that_a_message_only_claims_cost_nothing():
         assert tracemalloc.get_traced_memory()[1] < 10**8
     finally:
         tracemalloc.stop()
+
+
+def test_parts_that_the_step_has_no_room_for_are_not_made():
+    """Fewer parts than a message may have, but more numbers than an answer to the step can have."""
+    header = {"run": "r", "method": "m", "step": "s", "round": 1}
+    claimed = {"header": header, "silo": "a", "reported": [], "parts": [[f"p{k}", 10**6, 0] for k in range(90)]}
+    message = with_header(encode_update(update_of(Header(**header), "a", {})), json.dumps(claimed).encode())
+    tracemalloc.start()
+    try:
+        with pytest.raises(ProtocolError, match="claims more numbers"):
+            decode_update(message, n_pairs=10**6, most=largest_update({"cost": PAIRS}, 10**6))
+        assert tracemalloc.get_traced_memory()[1] < 10**6
+    finally:
+        tracemalloc.stop()
+
+
+HUGE = 200_000_000
+
+
+@dataclass
+class Flood(Loopback):
+    """The hostile site answers each round with 200 MB, properly signed; keeps what the coordinator needed for that."""
+
+    consortium: Consortium = field(kw_only=True)
+    sent: int = 0
+    needed: list[int] = field(default_factory=list)  # bytes
+
+    def ask(self, site: str, data: bytes, *limits: float) -> bytes | Silence:
+        honest = super().ask(site, data, *limits)
+        if site != HOSTILE or isinstance(honest, Silence) or b'"kind":"round"' not in data[:1000]:
+            return honest
+        if self.sent:
+            self.needed.append(tracemalloc.get_traced_memory()[1] - self.sent)
+        reply = Hostile(self.consortium, data, honest, []).resealed(body=bytes(HUGE))
+        tracemalloc.reset_peak()
+        self.sent = tracemalloc.get_traced_memory()[0]
+        return reply
+
+
+def test_an_answer_of_200_mb_to_a_small_step_is_not_read_and_the_site_is_named(tmp_path):
+    consortium = Consortium(tmp_path)
+    run, services = consortium.run(EXACT), consortium.services()
+    flood = Flood(services, consortium=consortium)
+    tracemalloc.start()
+    try:
+        outcome = consortium.run_attempt(run, flood)
+    finally:
+        tracemalloc.stop()
+        close(services)
+    (trouble,) = outcome.troubles
+    assert (trouble["site"], trouble["kind"]) == (HOSTILE, "rejected")
+    assert re.search(r"sent 3 answers .*: message: expected at most 10\d{5} bytes, got more", trouble["reason"])
+    assert len(flood.needed) == 2
+    assert max(flood.needed) < HUGE / 20
+    kept = [path.stat().st_size for path in run.quarantine.iterdir()]
+    assert kept == [quarantine.LARGEST_KEPT] * 3
 
 
 @pytest.mark.usefixtures("patient")

@@ -62,10 +62,14 @@ def serve(folder):
             message = Message(ask["topic"], body)
             message.set_headers(ask["headers"])
             payload = message if ask["channel"] == "admin" else body
+            if "origin" in ask:
+                cell.add_outgoing_request_filter("*", "*", lambda sent: sent.set_header("cn__origin", ask["origin"]))
             reply = cell.send_request(
                 channel=ask["channel"], topic=ask["topic"], target=ask["target"],
-                request=new_cell_message({}, payload), timeout=5.0,
+                request=new_cell_message({}, payload), timeout=ask.get("timeout", 5.0),
             )
+            if "origin" in ask:
+                cell.out_req_filter_reg.find("*", "*").pop()
             text = str(getattr(reply.payload, "body", reply.payload)) + " | " + str(dict(reply.headers))
             path.with_suffix(".part").write_text(text)
             path.with_suffix(".part").rename(path.with_suffix(".answer"))
@@ -216,20 +220,33 @@ def test_a_site_answers_no_shell_environment_or_log_request(live: Live) -> None:
     assert not live.ask("server", "train.check_status").startswith("invalid_request")
 
 
-def test_a_site_obeys_no_other_site(live: Live) -> None:
+def test_a_site_is_brought_nothing_from_another_site(live: Live) -> None:
     for topic in topics():
-        headers = {"job_id": str(uuid.uuid4())}
-        assert live.ask("south", topic, body="ls", headers=headers).startswith("invalid_request"), topic
+        asked = {"body": "ls", "headers": {"job_id": str(uuid.uuid4())}, "timeout": 0.3}
+        assert "'timeout'" in live.ask("south", topic, **asked), topic
+    assert live.server_log.read_text().count("dropped a message from south: it is for 'north'.") == len(topics())
 
 
-@pytest.mark.parametrize(("sender", "target"), [("server", "north"), ("south", "north"), ("south", "server")])
-def test_nobody_obeys_the_network_agent(live: Live, sender: str, target: str) -> None:
+def test_a_site_obeys_no_other_site_even_if_the_server_brings_what_it_says(live: Live) -> None:
+    for topic in topics():
+        asked = {"body": "ls", "headers": {"job_id": str(uuid.uuid4())}, "timeout": 0.3, "origin": "south"}
+        assert "'timeout'" in live.ask("server", topic, **asked), topic
+    dropped = "dropped a message from south: it is of another site."
+    assert (live.root / "north" / "logs" / "site.log").read_text().count(dropped) == len(topics())
+
+
+@pytest.mark.parametrize(
+    ("sender", "target", "answer"),
+    [("server", "north", "no callback"), ("south", "north", "'timeout'"), ("south", "server", "'timeout'")],
+)
+def test_nobody_obeys_the_network_agent(live: Live, sender: str, target: str, answer: str) -> None:
     from nvflare.fuel.f3.cellnet import net_agent
 
     found = [value for name, value in vars(net_agent).items() if name.startswith("_TOPIC_")]
     assert {"stop", "stop_cell", "change_root", "config_vars", "process_info"} <= set(found)
     for topic in found:
-        assert "no callback" in live.ask(sender, topic, channel=net_agent._CHANNEL, target=target), topic
+        asked = {"channel": net_agent._CHANNEL, "target": target, "timeout": 5.0 if sender == "server" else 0.3}
+        assert answer in live.ask(sender, topic, **asked), topic
 
 
 def zipped(root: Path) -> str:

@@ -63,4 +63,4 @@ def answer(content: object) -> Shareable:
     ],
 )
 def test_a_reply_is_an_answer_or_tells_why_there_is_none(reply, parent, expected):
-    assert AuxTransport(Engine(reply, parent), JOB).ask("lima", b"?", 1.0) == expected
+    assert AuxTransport(Engine(reply, parent), JOB).ask("lima", b"?", 1.0, 10) == expected

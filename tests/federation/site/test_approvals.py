@@ -12,7 +12,8 @@ from silograph.errors import OutputError, ParameterError, ProtocolError
 from silograph.federation.site.approvals import LARGEST_STUDY, Approvals, sha_of
 
 STUDY = "[study]\nname = 'Ålesund'\r\n\tmethod = 'exact'\n"
-SHA, OTHER = sha_of(STUDY.encode()), "ab" * 32
+SHA, OTHER, TABLE = sha_of(STUDY.encode()), "ab" * 32, "cd" * 32
+GIVEN = {"name": "Ålesund", "by": "kari", "table": TABLE}
 COUNTER = """
 import sys
 from pathlib import Path
@@ -33,54 +34,62 @@ def counting(folder, n_rounds):
 
 def test_a_study_is_approved_by_its_bytes_and_no_other(tmp_path):
     approvals = Approvals(tmp_path)
-    assert not approvals.is_approved(SHA)
-    approvals.approve(SHA, name="Ålesund", by="kari")
-    assert approvals.is_approved(SHA)
-    assert not approvals.is_approved(sha_of(STUDY.encode() + b"\n"))
+    assert approvals.get(SHA) is None
+    approvals.approve(STUDY.encode(), **GIVEN)
+    assert approvals.get(sha_of(STUDY.encode() + b"\n")) is None
     (approval,) = approvals.approved()
-    assert (approval.sha, approval.name, approval.by, approval.rounds_used) == (SHA, "Ålesund", "kari", 0)
+    assert approval == approvals.get(SHA)
+    assert (approval.sha, approval.name, approval.by, approval.table) == (SHA, "Ålesund", "kari", TABLE)
+    assert not approval.despite
     assert approval.when.endswith("+00:00")
+
+
+def test_a_study_is_approved_for_one_version_of_the_table_at_a_time(tmp_path):
+    approvals = Approvals(tmp_path)
+    approvals.approve(STUDY.encode(), **GIVEN)
+    approvals.approve(STUDY.encode(), **GIVEN | {"table": OTHER}, despite=True)
+    (approval,) = approvals.approved()
+    assert (approval.table, approval.despite) == (OTHER, True)
 
 
 def test_a_revocation_holds_at_once_and_for_whoever_looks(tmp_path):
     people, job = Approvals(tmp_path), Approvals(tmp_path)
-    people.approve(SHA, name="a", by="b")
-    assert job.is_approved(SHA)
+    people.approve(STUDY.encode(), **GIVEN)
+    assert job.get(SHA) is not None
     people.revoke(SHA)
-    assert not job.is_approved(SHA)
-    with pytest.raises(ParameterError, match=rf"{SHA[:8]} is not approved .* nothing to revoke"):
+    assert job.get(SHA) is None
+    with pytest.raises(ParameterError, match=rf"{SHA} is not approved .* nothing to revoke"):
         people.revoke(SHA)
 
 
 def test_rounds_stay_counted_over_revocation_and_approval_unless_approved_afresh(tmp_path):
     approvals = Approvals(tmp_path)
-    approvals.approve(SHA, name="a", by="b")
+    approvals.approve(STUDY.encode(), **GIVEN)
     assert [approvals.count_round(SHA) for _ in range(3)] == [1, 2, 3]
     approvals.revoke(SHA)
-    approvals.approve(SHA, name="a", by="b")
-    assert approvals.approved()[0].rounds_used == 3
-    approvals.approve(SHA, name="a", by="b", fresh=True)
+    approvals.approve(STUDY.encode(), **GIVEN)
+    assert approvals.rounds_used(SHA) == 3
+    approvals.approve(STUDY.encode(), **GIVEN, fresh=True)
     assert approvals.rounds_used(SHA) == 0
     assert approvals.count_round(SHA) == 1
 
 
 def test_approvals_are_listed_oldest_first(tmp_path):
     approvals = Approvals(tmp_path)
-    shas = [sha_of(str(k).encode()) for k in range(5)]
-    for sha in shas:
-        approvals.approve(sha, name="n" * 600, by="b")
-    assert [approval.sha for approval in approvals.approved()] == shas
+    studies = [str(k).encode() for k in range(5)]
+    for study in studies:
+        approvals.approve(study, **GIVEN | {"name": "n" * 600})
+    assert [approval.sha for approval in approvals.approved()] == [sha_of(study) for study in studies]
     assert len(approvals.approved()[0].name) == 500
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"x": {}}', f'{{"{OTHER}": {{"name": 1}}}}', f'{{"{OTHER}": true}}'])
 def test_damaged_approvals_approve_nothing(text, tmp_path):
     (tmp_path / "approvals.json").write_text(text)
-    for ask in (Approvals(tmp_path).is_approved, Approvals(tmp_path).find):
-        with pytest.raises(ParameterError, match=r"approvals\.json: is damaged\. Put back a copy"):
-            ask(OTHER)
+    with pytest.raises(ParameterError, match=r"approvals\.json: is damaged\. Put back a copy"):
+        Approvals(tmp_path).get(OTHER)
     with pytest.raises(ParameterError, match="damaged"):
-        Approvals(tmp_path).approve(SHA, name="a", by="b")
+        Approvals(tmp_path).approve(STUDY.encode(), **GIVEN)
     assert (tmp_path / "approvals.json").read_text() == text, "nobody's approvals are written over"
 
 
@@ -88,10 +97,10 @@ def test_damaged_approvals_approve_nothing(text, tmp_path):
 def test_only_a_sha_256_becomes_a_files_name(sha, tmp_path):
     approvals = Approvals(tmp_path)
     for ask in (
-        lambda: approvals.is_approved(sha),
-        lambda: approvals.approve(sha, name="a", by="b"),
-        lambda: approvals.approve(sha, name="a", by="b", fresh=True),
+        lambda: approvals.get(sha),
+        lambda: approvals.approve(STUDY.encode(), **GIVEN | {"table": sha}),
         lambda: approvals.revoke(sha),
+        lambda: approvals.reject(sha),
         lambda: approvals.note_pending(sha, "", asked_by="c"),
         lambda: approvals.count_round(sha),
         lambda: approvals.rounds_used(sha),
@@ -103,8 +112,8 @@ def test_only_a_sha_256_becomes_a_files_name(sha, tmp_path):
 
 def test_a_folder_that_is_not_there_is_told(tmp_path):
     with pytest.raises(OutputError, match=r"nowhere.*cannot be written"):
-        Approvals(tmp_path / "nowhere").approve(SHA, name="a", by="b")
-    assert not Approvals(tmp_path / "nowhere").is_approved(SHA)
+        Approvals(tmp_path / "nowhere").approve(STUDY.encode(), **GIVEN)
+    assert Approvals(tmp_path / "nowhere").get(SHA) is None
 
 
 # --- studies that wait ------------------------------------------------------------------------------------------------
@@ -112,16 +121,15 @@ def test_a_folder_that_is_not_there_is_told(tmp_path):
 
 def test_a_study_that_was_asked_for_waits_byte_for_byte_until_it_is_approved(tmp_path):
     approvals = Approvals(tmp_path)
-    approvals.note_pending(SHA, STUDY, asked_by="coordinator")
+    assert approvals.note_pending(SHA, STUDY, asked_by="coordinator")
     (waiting,) = approvals.pending()
     assert (waiting.sha, waiting.asked_by) == (SHA, "coordinator")
     assert waiting.path.read_bytes() == STUDY.encode()
-    assert not approvals.is_approved(SHA)
-    approvals.approve(SHA, name="a", by="b")
+    assert approvals.get(SHA) is None
+    approvals.approve(STUDY.encode(), **GIVEN)
     assert approvals.pending() == []
     assert list((tmp_path / "pending").iterdir()) == []
-    approvals.note_pending(SHA, STUDY, asked_by="coordinator")
-    assert approvals.pending() == [], "it is approved"
+    assert approvals.find(SHA).read_bytes() == STUDY.encode(), "its text is kept to compare others with"
 
 
 def test_asking_again_changes_nothing(tmp_path):
@@ -132,13 +140,16 @@ def test_asking_again_changes_nothing(tmp_path):
     assert approvals.pending() == before
 
 
-def test_the_oldest_of_too_many_make_room(tmp_path):
+def test_fifty_that_wait_cannot_be_pushed_out_by_fifty_others(tmp_path):
     approvals = Approvals(tmp_path)
-    texts = [f"n = {k}" for k in range(53)]
-    for text in texts:
-        approvals.note_pending(sha_of(text.encode()), text, asked_by="c")
-    assert [study.path.read_text() for study in approvals.pending()] == texts[3:]
+    texts = [f"n = {k}" for k in range(100)]
+    kept = [approvals.note_pending(sha_of(text.encode()), text, asked_by="c") for text in texts]
+    assert kept == [True] * 50 + [False] * 50
+    assert [study.path.read_text() for study in approvals.pending()] == texts[:50]
     assert len(list((tmp_path / "pending").iterdir())) == 100
+    approvals.reject(sha_of(texts[7].encode()))
+    assert approvals.note_pending(sha_of(texts[60].encode()), texts[60], asked_by="c")
+    assert [study.path.read_text() for study in approvals.pending()] == [*texts[:7], *texts[8:50], texts[60]]
 
 
 def test_a_text_with_another_sha_is_not_shown_for_approval(tmp_path):
@@ -178,6 +189,9 @@ def test_a_study_that_a_terminal_would_show_otherwise_is_not_kept(character, tmp
     with pytest.raises(ProtocolError, match="line 2: expected text that can be read"):
         Approvals(tmp_path).note_pending(sha_of(text.encode()), text, asked_by="c")
     assert Approvals(tmp_path).pending() == []
+    with pytest.raises(ProtocolError, match="line 2: expected text that can be read"):  # nor approved from a file
+        Approvals(tmp_path).approve(text.encode(), **GIVEN)
+    assert Approvals(tmp_path).approved() == []
 
 
 def test_half_written_files_are_no_studies(tmp_path):
@@ -221,39 +235,32 @@ def test_counting_waits_for_no_disk_and_takes_no_time_to_speak_of(tmp_path, monk
 @pytest.mark.parametrize("text", ["", "-1", "many", "1.5", "9" * 30, " 1"])
 def test_a_damaged_counter_is_never_taken_for_none(text, tmp_path):
     (tmp_path / "rounds").mkdir()
-    (tmp_path / "rounds" / OTHER).write_text(text)
+    (tmp_path / "rounds" / SHA).write_text(text)
     for ask in (Approvals(tmp_path).rounds_used, Approvals(tmp_path).count_round):
         with pytest.raises(ParameterError, match=r"expected a number of rounds, got .* approve the study afresh"):
-            ask(OTHER)
-    Approvals(tmp_path).approve(OTHER, name="a", by="b", fresh=True)
-    assert Approvals(tmp_path).count_round(OTHER) == 1
+            ask(SHA)
+    Approvals(tmp_path).approve(STUDY.encode(), **GIVEN, fresh=True)
+    assert Approvals(tmp_path).count_round(SHA) == 1
 
 
-# --- short names ------------------------------------------------------------------------------------------------------
+# --- whole hashes -----------------------------------------------------------------------------------------------------
 
 
-def test_a_study_is_found_by_the_beginning_of_its_sha(tmp_path):
+def test_a_study_is_found_by_its_whole_sha_and_by_no_part_of_it(tmp_path):
+    """Another study whose hash begins with the same twelve digits takes seconds to find."""
     approvals = Approvals(tmp_path)
     approvals.note_pending(SHA, STUDY, asked_by="c")
-    approvals.approve(OTHER, name="a", by="b")
-    for sha in (SHA, OTHER):
-        assert {approvals.find(prefix) for prefix in (sha[:8], sha, sha[:9].upper(), f" {sha[:20]}\n")} == {sha}
-
-
-def test_what_is_unknown_ambiguous_or_too_short_is_told(tmp_path):
-    approvals = Approvals(tmp_path)
-    twin = "ab" * 31 + "cd"
-    for sha in (OTHER, twin):
-        approvals.approve(sha, name="a", by="b")
-    with pytest.raises(ParameterError, match=f"2 studies begin so. Write more of one: {OTHER}, {twin}"):
-        approvals.find("abababab")
-    with pytest.raises(ParameterError, match="no approved or pending study begins so"):
-        approvals.find("12345678")
-    for short in ("", "abababa", "xyzxyzxyz", "ab" * 33):
-        with pytest.raises(ParameterError, match="expected 8 to 64 of the digits"):
-            approvals.find(short)
+    approvals.approve(b"other = 1", **GIVEN)
+    for sha, text in ((SHA, STUDY.encode()), (sha_of(b"other = 1"), b"other = 1")):
+        assert {approvals.find(form).read_bytes() for form in (sha, sha.upper(), f" {sha}\n")} == {text}
+    for part in ("", SHA[:8], SHA[:12], SHA[:63], SHA + "0", "xyz", "../" + SHA):
+        with pytest.raises(ParameterError, match="expected a file, or a whole SHA-256, 64 digits"):
+            approvals.find(part)
+    with pytest.raises(ParameterError, match=f"{OTHER}: neither waits nor was approved"):
+        approvals.find(OTHER)
 
 
 def test_what_was_written_is_readable_json(tmp_path):
-    Approvals(tmp_path).approve(SHA, name="a", by="b")
-    assert set(json.loads((tmp_path / "approvals.json").read_text())[SHA]) == {"name", "when", "by"}
+    Approvals(tmp_path).approve(STUDY.encode(), **GIVEN)
+    about = json.loads((tmp_path / "approvals.json").read_text())[SHA]
+    assert set(about) == {"name", "when", "by", "table", "despite"}

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -15,6 +16,9 @@ from hypothesis import strategies as st
 
 from silograph.errors import OutputError, ParameterError, SilographError
 from silograph.federation.site.audit import LONG_TAIL, LONGEST_LINE, AuditLog, Verdict, entries, verify
+from silograph.federation.site.settings import SiteSettings
+from silograph.federation.site.settings_log import note_settings
+from silograph.federation.witness import Witness
 
 WRITER = """
 import sys
@@ -387,3 +391,50 @@ def test_the_last_entries_are_shown_oldest_first_however_many_there_are(tmp_path
         shown = [entry["sequence"] for entry in entries(path, last=last)]
         assert shown == list(range(1, 101))[100 - min(last, 100) :]
     assert len(list(entries(path))) == 100
+
+
+# --- single entries ---------------------------------------------------------------------------------------------------
+
+
+def test_any_entry_of_a_long_log_with_torn_lines_is_found_by_its_number(tmp_path):
+    path = tmp_path / "audit.jsonl"
+    log, places = AuditLog(path), []
+    for number in range(300):
+        places.append(log.append({"what": "asked", "detail": "x" * (number * 37 % 450)}))
+        if number % 50 == 7:
+            with path.open("ab") as file:
+                file.write(b'{"sequence": torn' + b"y" * (number * 40))
+    assert path.stat().st_size > 60_000
+    assert all(log.has(place) for place in places)
+    assert [place.entries for place in places] == list(range(1, 301))
+    assert not any(log.has(Witness(place.entries, "0" * 64)) for place in places[::20])
+    assert not any(log.has(Witness(number, places[-1].hash)) for number in (299, 301, 10**12))
+
+
+def test_a_log_that_is_not_there_has_no_entry(tmp_path):
+    log = AuditLog(tmp_path / "audit.jsonl")
+    assert not log.has(Witness(1, "0" * 64))
+    assert log.last_of("settings") is None
+
+
+# --- the settings -----------------------------------------------------------------------------------------------------
+
+OSLO = SiteSettings(name="oslo", federation="f", server="s", data=Path("/secret/place.csv"))
+
+
+def test_changes_of_the_settings_are_logged_by_key_and_never_with_a_path(tmp_path):
+    log = AuditLog(tmp_path / "audit.jsonl")
+
+    def told() -> list[str]:
+        return [entry["detail"] for entry in entries(tmp_path / "audit.jsonl")]
+
+    note_settings(log, OSLO)
+    note_settings(log, OSLO)
+    assert len(told()) == 1
+    assert told()[0].startswith("site.toml has: name, federation, server, data, drop")
+    note_settings(log, replace(OSLO, min_samples=1, approve_all=True, data=Path("/secret/other.csv")))
+    assert told()[1:] == ["site.toml changed: data, min_samples = 1, approve_all = true"]
+    note_settings(log, OSLO)
+    assert told()[2:] == ["site.toml changed: data, min_samples = null, approve_all = false"]
+    assert b"secret" not in (tmp_path / "audit.jsonl").read_bytes()
+    assert verify(tmp_path / "audit.jsonl").problem is None

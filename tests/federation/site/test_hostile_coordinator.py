@@ -12,12 +12,12 @@ import pytest
 from silograph.federation.envelope import SignedMessage, VerifiedMessage, open_message
 from silograph.federation.names import RUN_ID, new_run_name
 from silograph.federation.site import state
-from silograph.federation.site.approvals import Approvals
 from silograph.federation.site.audit import entries
 from silograph.federation.site.service import MOST_RUNS_OPEN
 from silograph.protocol.codec import decode_update, encode_task
 from silograph.protocol.messages import Header, Task, parts_of
-from testing.consortium import NODES, SITES, Consortium, Loopback, close, rewrite, write_table
+from testing.conformance import assert_conforms
+from testing.consortium import NODES, SITES, Consortium, Loopback, approve, close, rewrite, write_table
 
 SITE = "oslo"
 GIVEN = "alpha = 0.5\nbeta = 0.25\n"
@@ -140,6 +140,17 @@ def test_parameters_to_which_study_and_set_up_cannot_lead_are_refused(tmp_path, 
     said, detail = learn_with(tmp_path, learn, change, restarted=restarted)
     assert said == "parameters"
     assert detail.startswith(f"{name}: expected")
+
+
+@pytest.mark.parametrize("coupling", [0.0, 0.5])
+def test_honest_sites_whose_data_are_the_same_learn_the_pooled_graph(tmp_path, coupling):
+    """Then ρ = 0 in a study with coupling, and every site sees by its own force that it may be."""
+    consortium = Consortium(tmp_path)
+    for site in SITES:
+        write_table(consortium.table(site), 0)
+    run = consortium.run(f'method = "exact"\ncoupling = {coupling}\n{GIVEN}')
+    consortium.finish(run)
+    assert_conforms(run, consortium.tables)
 
 
 def test_wrong_parameters_end_the_run_so_that_nobody_finds_the_bound_by_trying(tmp_path):
@@ -332,7 +343,7 @@ def test_rounds_are_counted_over_all_studies_and_no_approval_sets_them_back(host
         run = f"{new_run_name()}.1"
         assert one.hello(run, study=study) is None
         said.append(one.round("costs", run))
-        Approvals(one.home).approve(hashlib.sha256(study.encode()).hexdigest(), name="test", by="me", fresh=True)
+        approve(one.home, study.encode(), fresh=True)
         one.restart()
     assert [one if isinstance(one, str) else None for one in said] == [None] * 3 + ["rounds"] * 2
     assert (one.home / "rounds" / "table").read_text() == "3"

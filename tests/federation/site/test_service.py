@@ -34,6 +34,7 @@ from testing.consortium import (
     Authority,
     Consortium,
     Loopback,
+    approve,
     as_data,
     hold_elsewhere,
     processes,
@@ -188,7 +189,7 @@ def test_an_unknown_study_waits_until_it_is_approved_by_the_hash_of_its_file(sit
     assert [one.code(recorded.hello) for _ in range(3)] == ["unapproved"] * 3
     assert one.code(recorded.requests[1]) == "unknown-run"
     assert (one.home / "pending" / f"{recorded.sha}.toml").read_bytes() == recorded.study()
-    Approvals(one.home).approve(Approvals(one.home).find(recorded.sha[:12]), name="test", by="the engineer")
+    approve(one.home, Approvals(one.home).find(recorded.sha).read_bytes())
     one.goes_on_from(0)
 
 
@@ -203,8 +204,7 @@ def test_a_run_goes_on_by_itself_once_the_last_site_has_approved(tmp_path, monke
         if name == SITE:
             asked.append(data)
             if len(asked) == 4:
-                sha = Approvals(tmp_path / SITE).pending()[0].sha
-                Approvals(tmp_path / SITE).approve(sha, name="test", by="the engineer")
+                approve(tmp_path / SITE, Approvals(tmp_path / SITE).pending()[0].path.read_bytes())
         return service(data)
 
     run = consortium.run(EXACT)
@@ -217,7 +217,7 @@ def test_a_run_goes_on_by_itself_once_the_last_site_has_approved(tmp_path, monke
 @pytest.mark.parametrize("place", [0.0, 0.3, 0.7, 1.0])
 def test_a_study_changed_by_one_byte_is_another_study(site, recorded, place, character):
     one = site(approve_all=False)
-    Approvals(one.home).approve(recorded.sha, name="test", by="the engineer")
+    approve(one.home, recorded.study())
     text = recorded.study().decode()
     at = int(place * len(text))
     changed = text[:at] + character + text[at:]
@@ -233,14 +233,14 @@ def test_a_study_changed_by_one_byte_is_another_study(site, recorded, place, cha
 def test_an_approval_taken_back_in_the_middle_holds_at_once_and_can_be_given_again(site, recorded):
     one = site(approve_all=False)
     approvals = Approvals(one.home)
-    approvals.approve(recorded.sha, name="test", by="the engineer")
+    approve(one.home, recorded.study())
     one.answers(0, 1, 2, 3)
     approvals.revoke(recorded.sha)
     assert one.code(recorded.requests[4]) == "revoked"
     for request in (recorded.requests[3], recorded.requests[-1]):  # nor is an answer given a second time
         assert one.code(request) == "unknown-run"
     assert one.code(recorded.hello) == "unapproved"
-    approvals.approve(recorded.sha, name="test", by="the engineer")
+    approve(one.home, recorded.study())
     one.goes_on_from(4)
 
 
@@ -307,7 +307,7 @@ def test_rounds_are_counted_over_all_runs_of_a_study_and_over_restarts(site, rec
     one.answers(0, 5, 6)
     assert one.code(recorded.requests[7]) == "rounds"
     one.answers(6)
-    Approvals(one.home).approve(recorded.sha, name="test", by="the engineer", fresh=True)
+    approve(one.home, recorded.study(), fresh=True)
     one.goes_on_from(7)
 
 

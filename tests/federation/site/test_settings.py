@@ -57,7 +57,7 @@ def test_characters_that_toml_treats_specially_come_back(text, tmp_path):
 def test_every_setting_is_written_with_a_line_that_explains_it(tmp_path):
     lines = write_site(tmp_path / "new" / "oslo", OSLO).read_text().splitlines()
     limits = lines[lines.index("[limits]") + 1 :]
-    assert [line.startswith("#") for line in limits] == [True, True] + [True, False] * 8
+    assert [line.startswith("#") for line in limits] == [True, True] + [True, False] * 9
     assert "# min_samples = 100" in limits
     assert '# key = "signals"' in lines
     assert read_site(tmp_path / "new" / "oslo") == OSLO
@@ -103,7 +103,7 @@ WRONG = {
     "[limits]\nmin_sample = 5": r"\[limits\] 'min_sample': no such key\. Did you mean 'min_samples'",
     "[limits]\nkey = 'x'": r"\[limits\] 'key': no such key\. It belongs below the line \[table\]",
     "[limits]\nname = 'x'": r"\[limits\] 'name': no such key\. It belongs at the top of the file",
-    "[limits]\nx = 5": r"\[limits\] 'x': no such key\. Known are min_samples, min_sites",
+    "[limits]\nx = 5": r"\[limits\] 'x': no such key\. Known are min_samples, min_new_samples",
     "[limit]\nmin_samples = 5": r"'limit': no such key\. Did you mean 'limits'",
     "limits = 5": r"limits: expected a section, got 5\. Write \[limits\]",
     "[[table]]\nkey = 'x'": r"table: expected a section",

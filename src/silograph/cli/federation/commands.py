@@ -9,7 +9,17 @@ import typer
 from rich.console import Console
 
 from silograph.cli.folders import Systemd, federation_folder
-from silograph.cli.output import NOT_CONVERGED, PIPE_WIDTH, Output, guard, need_nvflare, run_guarded, tell, warn
+from silograph.cli.output import (
+    NOT_CONVERGED,
+    PIPE_WIDTH,
+    Output,
+    guard,
+    need_nvflare,
+    run_guarded,
+    tell,
+    visible,
+    warn,
+)
 from silograph.errors import ParameterError
 
 app = typer.Typer(
@@ -152,7 +162,7 @@ def run(
             raise ParameterError("Give a study file and --out FOLDER, or --resume FOLDER. See --help.")
         else:
             run, place = begin_run(federation_folder(folder), study, out, force=force), out
-        say = (lambda text: None) if quiet else (lambda text: tell("Note", "cyan", text))
+        say = (lambda text: None) if quiet else (lambda text: tell("Note", "cyan", visible(text)))
         record, notes = finish_run(run, place, show_progress=output.progress, say=say)
         output.result(record, lambda: summary(record, place), lambda: notes)
         if record.result.converged is False:

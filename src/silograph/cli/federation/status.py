@@ -8,6 +8,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from silograph.cli.output import visible
 from silograph.federation.coordinator.history import History
 from silograph.federation.coordinator.run import CoordinatorRun, list_runs
 from silograph.federation.coordinator.supervisor import FRESH_SECONDS, POLL_SECONDS, ServerAwayError
@@ -17,6 +18,7 @@ from silograph.federation.nvflare.authority import read_federation
 from silograph.federation.nvflare.session import ServerSession
 
 SURVEY_SECONDS = 60.0  # for the sites to say how they are
+DATA = {"restored": "its folder was restored from an older copy; there: silograph site restored"}
 
 
 def status_data(folder: Path, *, ask: bool) -> dict[str, Any]:
@@ -94,9 +96,9 @@ def status_tables(data: dict[str, Any]) -> Group:
             "yes" if site["connected"] else "no",
             _ago(site["last_seen"]),
             site["version"] or "–",
-            site["data"] or "–",
+            DATA.get(site["data"], site["data"]) or "–",
         )
-        table.add_row(*(Text(cell) for cell in cells))
+        table.add_row(*(Text(visible(cell)) for cell in cells))
     runs = Table(title=Text("Runs"), title_justify="left")
     for name in ("run", "study", "sites", "state", "round", "gap", "last"):
         runs.add_column(name)
@@ -104,7 +106,7 @@ def status_tables(data: dict[str, Any]) -> Group:
         at = "–" if run["round"] is None else f"{run['stage']} {run['round']}"
         gap = "–" if run["gap"] is None else f"{run['gap']:.1e}"
         about = (run["run"], run["study"], ", ".join(run["sites"]), run["state"], at, gap, _ago(run["last"]))
-        runs.add_row(*(Text(cell) for cell in about))
+        runs.add_row(*(Text(visible(cell)) for cell in about))
     return Group(table, runs) if data["runs"] else Group(table)
 
 

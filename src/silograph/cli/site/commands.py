@@ -1,10 +1,8 @@
 """The commands `silograph site …`, for a site's engineer."""
 
-import getpass
 import json
-import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -12,12 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from silograph.cli.folders import Systemd, site_folder
-from silograph.cli.output import PIPE_WIDTH, guard, need_nvflare
+from silograph.cli.output import PIPE_WIDTH, guard, need_nvflare, visible
+from silograph.cli.site.account import say
 from silograph.errors import SilographError
 from silograph.federation.folders import SiteFolder
-
-if TYPE_CHECKING:
-    from silograph.federation.site.approvals import Approvals
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -45,7 +41,7 @@ def request(
     invited = read_invitation(invitation)
     home = folder or Path(site)
     made = make_request(home, invited, site)
-    _say(
+    say(
         f"Federation {invited.name}, server {invited.server}:{invited.port}, sites {', '.join(invited.sites)}.",
         "Root certificate (compare it with what the coordinator tells you by telephone):",
         f"  {invited.shown_fingerprint()}",
@@ -103,7 +99,7 @@ def join(
         "report": not keep_numbers,
         "approve_all": approve_all,
     }
-    _say(*join_federation(home, signed, data, limits))
+    say(*join_federation(home, signed, data, limits))
 
 
 @app.command(help="Connect to the federation and answer approved studies, until Ctrl-C. Restarts what dies.")
@@ -123,10 +119,10 @@ def start(folder: Folder = None, systemd: Systemd = False) -> None:
         host_site(home, say=typer.echo)
 
 
-APPROVE_HELP = """Approve a study, so that this site answers its rounds.
+APPROVE_HELP = """Approve a study, so that this site answers its rounds for the table as it is now.
 
-A study is known by the SHA-256 of its file: a file changed by one byte is another study. Without an argument, shows the
-studies that were asked for and wait, and those approved.
+A study is known by the SHA-256 of its file, and the table by its own: whatever changes by one byte has to be approved
+anew. Without an argument, shows the studies that were asked for and wait, and those approved.
 """
 
 
@@ -134,25 +130,55 @@ studies that were asked for and wait, and those approved.
 @guard()
 def approve(
     study: Annotated[
-        str | None, typer.Argument(help="A study file, or the first digits of the hash of one that waits.")
+        str | None, typer.Argument(help="A study file, or the whole SHA-256 of one that waits or was approved.")
     ] = None,
     revoke: Annotated[
         bool, typer.Option("--revoke", help="Take an approval back; it holds from the next round.")
     ] = False,
+    reject: Annotated[bool, typer.Option("--reject", help="Let the study wait no more.")] = False,
+    reject_all: Annotated[bool, typer.Option("--reject-all", help="Let no study wait any more.")] = False,
+    despite_difference: Annotated[
+        bool,
+        typer.Option(
+            "--despite-difference",
+            help="Approve although the table differs from one answered before by so few rows that answers show them.",
+        ),
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     folder: Folder = None,
 ) -> None:
-    """Approve, revoke, or list."""
-    from silograph.federation.site.approvals import Approvals
+    """Approve, reject, revoke, or list."""
+    from silograph.cli.site.approve import approve_study, list_studies, reject_studies, revoke_study
 
     home = site_folder(folder)
-    approvals = Approvals(home)
-    if study is None:
-        _list_studies(approvals)
+    if reject_all:
+        reject_studies(home, None)
+    elif study is None:
+        list_studies(home)
     elif revoke:
-        _revoke(home, approvals, study)
+        revoke_study(home, study)
+    elif reject:
+        reject_studies(home, study)
     else:
-        _approve(home, approvals, study, yes=yes)
+        approve_study(home, study, yes=yes, despite=despite_difference)
+
+
+RESTORED_HELP = """Go on after this site's folder was restored from an older copy.
+
+The coordinator keeps how far this site's audit log was. A site whose log does not have that entry refuses every run,
+until this command tells what it has forgotten and its engineer goes on.
+"""
+
+
+@app.command(help=RESTORED_HELP)
+@guard()
+def restored(
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False, folder: Folder = None
+) -> None:
+    """Accept that the log lacks what the coordinator has seen."""
+    from silograph.cli.site.restored import accept_restored
+
+    accept_restored(site_folder(folder), yes=yes)
 
 
 @app.command(help="The audit log: who asked what, when, what left this site, how many bytes.")
@@ -176,12 +202,12 @@ def log(
         if verdict.problem is not None:
             raise SilographError(f"{path}: {verdict.problem}")
         torn = f", {verdict.torn} incomplete lines left by crashes" if verdict.torn else ""
-        _say(f"{path}: {verdict.entries} entries, unbroken{torn}.")
+        say(f"{path}: {verdict.entries} entries, unbroken{torn}.")
         return
     found = entries(path, last=last or None)
     if as_json:
         for entry in found:
-            typer.echo(json.dumps(entry, ensure_ascii=False))
+            typer.echo(json.dumps(entry))  # in ASCII: nothing in it can do anything to a terminal
     else:
         Console(width=None if Console().is_terminal else PIPE_WIDTH).print(log_table(list(found)))
 
@@ -202,94 +228,8 @@ def log_table(entries: list[dict[str, Any]]) -> Table:
             str(left) if entry.get("what") != "asked" else "",
             str(entry.get("bytes_sent", entry.get("bytes", ""))),
         )
-        table.add_row(*(Text(cell) for cell in cells))
+        table.add_row(*(Text(visible(cell)) for cell in cells))
     return table
-
-
-def _list_studies(approvals: "Approvals") -> None:
-    waiting, approved = approvals.pending(), approvals.approved()
-    if not waiting and not approved:
-        _say("No study waits for approval, and none is approved.")
-    for one in waiting:
-        _say(f"waits     {one.sha}  asked by {one.asked_by!r} at {one.when}")
-        _say(f"          read it: {one.path}")
-        _say(f"          approve: silograph site approve {one.sha[:12]}")
-    for each in approved:
-        _say(f"approved  {each.sha}  {each.name!r} by {each.by!r} at {each.when}, {each.rounds_used} rounds answered")
-
-
-def _approve(home: Path, approvals: "Approvals", study: str, *, yes: bool) -> None:
-    from silograph.federation.site.settings import read_site
-    from silograph.federation.study_file import parse_study
-
-    path = Path(study)
-    if not path.is_file():
-        sha = approvals.find(study)
-        known = {one.sha: one.path for one in approvals.pending()}
-        if sha not in known:
-            _approve_anew(home, approvals, sha, yes=yes)
-            return
-        path = known[sha]
-    read = parse_study(path.read_bytes(), source=str(path))
-    settings = read_site(home)
-    shares, reports = read.share_graphs and settings.share_graph, read.settings.report and settings.report
-    _say(
-        f"Study {read.name!r}, SHA-256 {read.sha256}",
-        f"  method {read.settings.method}; rounds are answered up to {settings.max_rounds}",
-        f"  leaves: in each round, this site's terms of the sums (the threat model in the docs says what they tell)"
-        f"{', its own numbers' if reports else ''}{', at the end its graph' if shares else ''}",
-        f"  stays:  your table{'' if reports else ', your own numbers'}{'' if shares else ', your graph'}",
-    )
-    if not yes and not typer.confirm("Approve it?"):
-        _say("Not approved.")
-        return
-    _note_approval(home, approvals, read.sha256, read.name)
-
-
-def _approve_anew(home: Path, approvals: "Approvals", sha: str, *, yes: bool) -> None:
-    """A study whose rounds are used up: the same study, counted from nothing."""
-    before = next(one for one in approvals.approved() if one.sha == sha)
-    _say(f"Study {before.name!r} is approved already; {before.rounds_used} of its rounds were answered.")
-    if yes or typer.confirm("Approve it anew, and count its rounds from nothing?"):
-        _note_approval(home, approvals, sha, before.name)
-
-
-def _note_approval(home: Path, approvals: "Approvals", sha: str, name: str) -> None:
-    from silograph.federation.site.audit import AuditLog
-
-    approvals.approve(sha, name=name, by=_user(), fresh=True)
-    entry = {"what": "approved", "by": _user(), "detail": f"study {sha}"}
-    AuditLog(SiteFolder(home).audit_log).append(entry, durable=True)
-    _say("Approved.")
-
-
-def _user() -> str:
-    """Who this process runs as; the environment counts only where the system does not know users."""
-    try:
-        import pwd
-    except ImportError:
-        return getpass.getuser()
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:  # as in many containers
-        return f"user {os.getuid()}"
-
-
-def _revoke(home: Path, approvals: "Approvals", study: str) -> None:
-    from silograph.federation.site.approvals import sha_of
-    from silograph.federation.site.audit import AuditLog
-
-    path = Path(study)
-    sha = sha_of(path.read_bytes()) if path.is_file() else approvals.find(study)
-    approvals.revoke(sha)
-    entry = {"what": "revoked", "by": _user(), "detail": f"study {sha}"}
-    AuditLog(SiteFolder(home).audit_log).append(entry, durable=True)
-    _say(f"Revoked {sha}.")
-
-
-def _say(*lines: str) -> None:
-    for line in lines:
-        typer.echo(line)
 
 
 def _near(path: Path) -> Path:

@@ -16,6 +16,7 @@ from silograph.federation.coordinator.request import Channel, RunDescription, Si
 from silograph.federation.coordinator.results import write_results
 from silograph.federation.coordinator.run import CoordinatorRun, Outcome
 from silograph.federation.coordinator.sites import Sites
+from silograph.federation.coordinator.witnesses import Witnesses
 from silograph.federation.identity import Signer, Trust
 from silograph.federation.study_file import pairs_of
 from silograph.protocol.method import Cohort, RoundRecord
@@ -69,6 +70,7 @@ def _go_on(
         trust=trust,
         history=history,
         quarantine=Quarantine(run.quarantine),
+        witnesses=Witnesses(run.federation.witnesses),
         stopped=stopped,
     )
     largest_cost = STANDARDISED if study.standardize else np.inf

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from silograph._util.files import make_folder, write_bytes
 
-LARGEST_KEPT = 1_000_000  # bytes of one message that are kept; enough to see what it was
+LARGEST_KEPT = 100_000  # bytes of one message that are kept; enough to see what it was
 MOST_KEPT = 200  # messages that are kept; later ones are counted in the history alone
 
 

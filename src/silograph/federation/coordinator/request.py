@@ -15,7 +15,8 @@ from typing import Any, Generic, Literal, Protocol, TypeVar
 from silograph.errors import ProtocolError, SilographError
 from silograph.federation.coordinator.history import History
 from silograph.federation.coordinator.quarantine import Quarantine
-from silograph.federation.envelope import SignedMessage, VerifiedMessage, open_message
+from silograph.federation.coordinator.witnesses import Witnesses
+from silograph.federation.envelope import SignedMessage, VerifiedMessage, largest_message, open_message
 from silograph.federation.identity import Signer, Trust
 from silograph.federation.refusals import PASSING, REASONS
 from silograph.federation.study_file import Policy
@@ -33,6 +34,7 @@ APPROVAL_PAUSE, LONGEST_APPROVAL_PAUSE = 1.0, 15.0  # seconds between two tries 
 PROCESS_ENDED, OUT_OF_REACH = "its process has ended", "it is out of reach"  # why a site is lost
 MOST_REJECTED = 3  # bad answers to one request before the site counts as unable to answer
 LONGEST_VERSION = 40  # characters
+SMALL_BODY = 10_000  # bytes of an answer without numbers
 
 TroubleKind = Literal["lost", "missing", "refused", "rejected"]
 
@@ -45,11 +47,16 @@ class Silence(Enum):
     GONE = "the site is in reach, and has no process for the run"
 
 
+@dataclass(frozen=True, slots=True)
+class Oversized:
+    """A reply that was not read: it is larger than any that the request can have."""
+
+
 class Transport(Protocol):
     """Carries bytes to the sites."""
 
-    def ask(self, site: str, data: bytes, timeout: float) -> bytes | Silence:
-        """Bring bytes to a site, and its bytes back."""
+    def ask(self, site: str, data: bytes, timeout: float, most: int) -> bytes | Silence | Oversized:
+        """Bring bytes to a site, and its bytes back; of more than `most` bytes none need be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +115,7 @@ class Channel:
     trust: Trust
     history: History
     quarantine: Quarantine
+    witnesses: Witnesses
     stopped: Callable[[], bool] = lambda: False
 
     def message(self, kind: str, body: bytes, **head: Any) -> SignedMessage:
@@ -117,7 +125,8 @@ class Channel:
     def hello(self) -> SignedMessage:
         """The first request: it announces the run."""
         about = {"study": self.run.study, "nodes": self.run.nodes, "silos": self.run.silos}
-        return self.message("hello", json.dumps(about).encode())
+        head, body = {"kind": "hello", "run": self.run.run_id}, json.dumps(about).encode()
+        return SignedMessage(head, body, self.signer, each=self.witnesses.head)
 
     def note(self, trouble: Trouble, stage: str | None = None) -> None:
         """Write a trouble down."""
@@ -147,6 +156,7 @@ class SiteRequest(Generic[T]):
     parse: Callable[[str, VerifiedMessage], T]  # the answer proper; raises ProtocolError for one not to be believed
     traffic: Traffic
     over: threading.Event  # set once the others' answers are of no use
+    largest: int = SMALL_BODY  # bytes of the answer proper
     allowed: Sequence[str] = ()  # refusals that are answers too
     since: float = field(default_factory=time.monotonic)
     heard: float = field(default_factory=time.monotonic)  # when the site was last in reach
@@ -166,18 +176,25 @@ class SiteRequest(Generic[T]):
                 raise NotNeeded
             data, digest = self.message.to(self.site)
             self.traffic.count(down=len(data))
-            reply = self.channel.transport.ask(self.site, data, wait)
+            most = largest_message(self.largest)
+            reply = self.channel.transport.ask(self.site, data, wait, most)
             if isinstance(reply, Silence):
                 self._bear_silence(reply)
                 if reply is Silence.LATE:  # to be out of reach shows at once, and often: no reason to wait for longer
                     wait = min(growth * wait, LONGEST_WAIT)
                 continue
             self.heard = time.monotonic()
+            if isinstance(reply, Oversized) or len(reply) > most:  # neither hashed nor parsed
+                beginning = b"" if isinstance(reply, Oversized) else reply
+                self._reject(beginning, ProtocolError(f"message: expected at most {most} bytes, got more."))
+                continue
             self.traffic.count(up=len(reply))
             try:
                 found = self._verify(reply, digest)
                 if not self._retry_after(found):
                     answer = self.parse(self.site, found)
+                    if found.head["kind"] == "answer":
+                        self.channel.witnesses.see(self.site, found)
                     version = str(found.head.get("version"))[:LONGEST_VERSION]
                     self.channel.history.see_site(self.site, state="answered", version=version)
                     return answer
@@ -258,10 +275,11 @@ class SiteRequest(Generic[T]):
         ).answer()
 
     def _reject(self, data: bytes, error: ProtocolError) -> None:
-        """Keep a bad reply aside with the reason; a site that sends nothing else cannot take part."""
+        """Keep a bad reply's beginning aside with the reason; a site that sends nothing else cannot take part."""
         reason = str(error)[:LONGEST_REASON]
         file = self.channel.quarantine.keep(self.site, data)
         self.channel.history.add_event("rejected", site=self.site, reason=reason, file=file)
         self.rejected += 1
         if self.rejected >= MOST_REJECTED:
-            raise TroubleFound(self.site, "rejected", f"sent {self.rejected} answers that were not believed: {reason}")
+            told = f"sent {self.rejected} answers that were not believed: {reason.rstrip('.')}"
+            raise TroubleFound(self.site, "rejected", told)

@@ -52,6 +52,11 @@ class CoordinatorRun:
     generation: int
 
     @property
+    def federation(self) -> FederationFolder:
+        """The folder of which `runs/` holds this run."""
+        return FederationFolder(self.folder.parents[1])
+
+    @property
     def run_id(self) -> str:
         """The name of the run that sites know: another one for each generation."""
         return f"{self.name}.{self.generation}"

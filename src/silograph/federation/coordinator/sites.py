@@ -17,6 +17,7 @@ import numpy as np
 from silograph._util.types import Vector
 from silograph.errors import ProtocolError
 from silograph.federation.coordinator.request import (
+    SMALL_BODY,
     Channel,
     NotNeeded,
     SiteRequest,
@@ -28,7 +29,7 @@ from silograph.federation.coordinator.request import (
 )
 from silograph.federation.envelope import SignedMessage, VerifiedMessage
 from silograph.protocol.checks import check_update
-from silograph.protocol.codec import decode_update, encode_task
+from silograph.protocol.codec import decode_update, encode_task, largest_update
 from silograph.protocol.messages import PAIRS_NONNEGATIVE, Field, Header, Task, Total, Update, parts_of
 from silograph.protocol.method import Cohort, Method
 from silograph.protocol.sums import add_up
@@ -69,7 +70,7 @@ class Sites:
         def parse(site: str, reply: VerifiedMessage) -> Update:
             return self._parse_update(site, reply, task, fields, units)
 
-        return add_up(self._ask_all(message, parse), fields, units)
+        return add_up(self._ask_all(message, parse, largest=self._largest(fields)), fields, units)
 
     def prepare(self, scalars: Mapping[str, float]) -> None:
         """Keep the scalars that set-up found; all further requests carry them."""
@@ -78,17 +79,17 @@ class Sites:
     def finish(self, consensus: Vector) -> Mapping[str, Vector]:
         """Send the sites the consensus; receive the graphs of those that give theirs away."""
         header = Header(run=self._channel.run.run_id, method="finish", step="finish", round=1)
-        task = Task(header=header, parts={"consensus": consensus})
+        task, fields = Task(header=header, parts={"consensus": consensus}), {"graph": PAIRS_NONNEGATIVE}
         message = self._channel.message("finish", encode_task(task))
 
         def parse_graph(site: str, reply: VerifiedMessage) -> Vector | None:
             if reply.head.get("code") == "kept":
                 return None
-            w = parts_of(self._parse_update(site, reply, task, {"graph": PAIRS_NONNEGATIVE}, None))["graph"]
+            w = parts_of(self._parse_update(site, reply, task, fields, None))["graph"]
             assert not isinstance(w, float)
             return w
 
-        graphs = self._ask_all(message, parse_graph, allowed=("kept",))
+        graphs = self._ask_all(message, parse_graph, allowed=("kept",), largest=self._largest(fields))
         return {site: w for site, w in zip(self.cohort.silos, graphs, strict=True) if w is not None}
 
     @property
@@ -118,6 +119,7 @@ class Sites:
         *,
         allowed: Sequence[str] = (),
         greeting: bool = False,
+        largest: int = SMALL_BODY,
     ) -> list[T]:
         """Every site's answer, in the order of sites; raises with all troubles together."""
         started = time.monotonic()
@@ -133,6 +135,7 @@ class Sites:
                 over=over,
                 allowed=allowed,
                 greeting=greeting,
+                largest=largest,
             )
             try:
                 return request.answer()
@@ -154,10 +157,13 @@ class Sites:
             raise StoppedError("The run was stopped.")
         return [answer for answer in answers if not isinstance(answer, Trouble | NotNeeded)]
 
+    def _largest(self, fields: Mapping[str, Field]) -> int:
+        return largest_update(fields, self.cohort.pairs.size)
+
     def _parse_update(
         self, site: str, reply: VerifiedMessage, task: Task, fields: Mapping[str, Field], units: Units | None
     ) -> Update:
-        update = decode_update(reply.body, n_pairs=self.cohort.pairs.size)
+        update = decode_update(reply.body, n_pairs=self.cohort.pairs.size, most=self._largest(fields))
         if update.silo != site:
             raise ProtocolError(f"message: speaks for {update.silo[:40]!r}, but {site!r} was asked.")
         check_update(update, task, fields, pairs=self.cohort.pairs, units=units)

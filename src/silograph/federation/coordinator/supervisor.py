@@ -143,8 +143,8 @@ class Supervisor:
             started, held, outcome = job in self._started_jobs(), self._is_conducted(), self.run.outcome()
             if _is_done(outcome) or (outcome is not None and outcome.attempt == job) or (started and not held):
                 return self._end(job, outcome)
-            state = self._ask(lambda: self._host.state(job))
-            if state in ("waiting", None) or held:
+            state = None if held else self._ask(lambda: self._host.state(job))  # who is at work is left in peace
+            if state in ("waiting", None):
                 waiting = time.monotonic()
             elif state == "ended" or time.monotonic() - waiting > STARTUP_SECONDS:
                 return self._end(job, outcome)

@@ -4,6 +4,8 @@ All that protects the site is in its own folder, beside the kit. A job cannot se
 from the coordinator.
 """
 
+import importlib
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,8 @@ class SiteExecutor(Executor):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self._service: SiteService | None = None
+        # What reads tables takes long to load: meanwhile this process connects, and waits for the others
+        threading.Thread(target=importlib.import_module, args=("pandas",), daemon=True, name="load pandas").start()
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
         """Open the service when the job starts, close it when it ends."""

@@ -7,10 +7,9 @@
 
 Requests reach a site as messages, and the stock client answers most of them without asking its own policy: a message
 without the header "require authorization" is just carried out, also when another site sent it. So a site keeps only
-the processors that a job needs (a list of what stays, so that a new version of NVFlare brings in nothing unseen), obeys
-only the server and its own processes (the server checks that a sender is who it says), and refuses jobs whose names
-are no UUIDs: the client deletes the folder `KIT/JOB` before it unpacks a job, and a job called `local` would delete the
-site's policy.
+the processors that a job needs (a list of what stays, so that a new version of NVFlare brings in nothing unseen), hears
+only the server and its own processes (`guard`), and refuses jobs whose names are no UUIDs: the client deletes the
+folder `KIT/JOB` before it unpacks a job, and a job called `local` would delete the site's policy.
 
 Every process ends when the one that started it dies, so that nothing is left to fight with the next start.
 """
@@ -31,17 +30,16 @@ from typing import Any
 from nvflare.apis.fl_constant import FLContextKey, JobConstants
 from nvflare.app_common.job_launcher.client_process_launcher import ClientProcessJobLauncher
 from nvflare.app_common.job_launcher.server_process_launcher import ServerProcessJobLauncher
-from nvflare.fuel.f3.cellnet.core_cell import make_reply
-from nvflare.fuel.f3.cellnet.defs import MessageHeaderKey, ReturnCode
-from nvflare.fuel.f3.cellnet.fqcn import FQCN
 from nvflare.fuel.f3.cellnet.net_agent import NetAgent
 from nvflare.fuel.f3.mpm import MainProcessMonitor
 from nvflare.private.admin_defs import error_reply
-from nvflare.private.defs import RequestHeader, new_cell_message
-from nvflare.private.fed.client.admin import FedAdminAgent, RequestProcessor
+from nvflare.private.defs import RequestHeader
+from nvflare.private.fed.client.admin import RequestProcessor
 from nvflare.private.fed.client.admin_commands import AdminCommands
 from nvflare.private.fed.client.client_req_processors import ClientRequestProcessors
-from nvflare.private.fed.client.command_agent import CommandAgent
+
+from silograph.federation.nvflare.guard import guard_messages
+from silograph.federation.nvflare.limits import limit_frames, limit_streams
 
 KEPT_PROCESSORS = (
     "AbortAppProcessor", "AbortTaskProcessor", "CancelResourceProcessor", "CheckResourceProcessor",
@@ -115,23 +113,6 @@ def harden() -> None:
     ]
 
 
-def obey_the_server_only() -> None:
-    """Refuse commands that come neither from the server nor from a process of this site."""
-    dispatch, execute = FedAdminAgent._dispatch_request, CommandAgent.execute_command
-
-    def checked_dispatch(self: Any, request: Any) -> Any:
-        if _sender(request) not in (FQCN.ROOT_SERVER, self.name):
-            return new_cell_message({}, error_reply("invalid_request"))
-        return dispatch(self, request)
-
-    def checked_execute(self: Any, request: Any) -> Any:
-        if _sender(request) not in (FQCN.ROOT_SERVER, self.federated_client.client_name):
-            return make_reply(ReturnCode.INVALID_REQUEST)
-        return execute(self, request)
-
-    FedAdminAgent._dispatch_request, CommandAgent.execute_command = checked_dispatch, checked_execute
-
-
 def silence_net_agent() -> None:
     """Leave the network agent's requests (stop, change root, stress, settings) unanswered: any peer may send them."""
     original = NetAgent.__init__
@@ -165,9 +146,12 @@ def main(arguments: list[str]) -> None:
     """Run one of NVFlare's processes."""
     kind, *rest = arguments
     silence_net_agent()
+    guard_messages()
+    limit_frames()
     if kind.startswith("site"):
         harden()
-        obey_the_server_only()
+    else:
+        limit_streams()
     if kind.endswith("_job"):  # watches its parent by itself
         MainProcessMonitor.run = functools.partial(MainProcessMonitor.run, shutdown_grace_time=_LAST_SECONDS)
     else:
@@ -181,11 +165,6 @@ def _through_us(kind: str, command: str) -> str:
     if command.count(stock) != 1:
         raise RuntimeError("cannot find the job's module in NVFlare's command: is NVFlare 2.9.0 installed?")
     return command.replace(stock, f"-m {_THIS} {kind} ", 1)
-
-
-def _sender(request: Any) -> str:
-    """The site, or `server`, whose process sent this: a job's process is named `SITE.JOB`."""
-    return str(request.get_header(MessageHeaderKey.ORIGIN, "")).split(".", 1)[0]
 
 
 def _watch(parent: int) -> None:

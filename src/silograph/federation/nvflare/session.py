@@ -7,8 +7,9 @@ import tempfile
 import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from nvflare.fuel.f3.comm_config import CommConfigurator
 from nvflare.fuel.flare_api.api_spec import (
     InternalError,
     JobNotFound,
@@ -18,6 +19,8 @@ from nvflare.fuel.flare_api.api_spec import (
     SessionClosed,
 )
 from nvflare.fuel.flare_api.flare_api import Session, new_secure_session
+from nvflare.fuel.hci.client import api
+from nvflare.private.fed.authenticator import Authenticator
 
 from silograph.federation.coordinator.supervisor import JobState, ServerAwayError
 from silograph.federation.folders import FederationFolder
@@ -26,12 +29,24 @@ from silograph.federation.nvflare.jobs import write_job
 
 T = TypeVar("T")
 
-CONNECT_SECONDS = 5.0  # for one try
+CONNECT_SECONDS, RETRY_SECONDS = 5.0, 0.1  # for one try; between two greetings, the first of which is always too early
 LOST_SESSION = (NoConnection, SessionClosed, ConnectionError, NoReply, InternalError)
 ENDED_STATUS = "FINISHED"
 QUEUED_STATUSES = ("", "SUBMITTED", "APPROVED")
 
 logging.getLogger("nvflare").addHandler(logging.NullHandler())  # those who lose a session say so
+# Else NVFlare looks for comm_config.json in the working directory and all below it, which may be somebody's home
+CommConfigurator._config_loaded = True
+
+
+class EagerAuthenticator(Authenticator):  # type: ignore[misc]
+    """Does not wait for a second before it greets the server again."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**{**settings, "retry_interval": RETRY_SECONDS})
+
+
+api.Authenticator = EagerAuthenticator
 
 
 class ServerSession:

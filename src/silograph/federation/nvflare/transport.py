@@ -9,7 +9,8 @@ from nvflare.private.admin_defs import Message
 from nvflare.private.defs import ClientStatusKey, TrainingTopic, new_cell_message
 
 from silograph._util.documents import parse_json
-from silograph.federation.coordinator.request import Silence
+from silograph.federation.coordinator.request import Oversized, Silence
+from silograph.federation.nvflare.limits import STREAMS
 
 TOPIC = "silograph.request"
 DATA = "data"
@@ -22,11 +23,11 @@ class AuxTransport:
     def __init__(self, engine: Any, job: str) -> None:
         self._engine, self._job = engine, job
 
-    def ask(self, site: str, data: bytes, timeout: float) -> bytes | Silence:
-        """Bring bytes to a site, and its bytes back."""
+    def ask(self, site: str, data: bytes, timeout: float, most: int) -> bytes | Silence | Oversized:
+        """Bring bytes to a site, and its bytes back; of more than `most` bytes hardly any is read."""
         request = Shareable()
         request[DATA] = data
-        with self._engine.new_context() as context:
+        with self._engine.new_context() as context, STREAMS.expecting(site, most):
             replies = self._engine.send_aux_request(
                 targets=[site], topic=TOPIC, request=request, timeout=timeout, fl_ctx=context, optional=True
             )
@@ -35,6 +36,8 @@ class AuxTransport:
         if code == ReturnCode.OK:
             answer = reply.get(DATA)
             return answer if isinstance(answer, bytes) else b""  # which will be rejected, with a reason
+        if STREAMS.was_cut(site):
+            return Oversized()
         if self._is_gone(site):  # which may look like being late: what is sent to a dead process may just be dropped
             return Silence.GONE
         return Silence.LATE if code == ReturnCode.TIMEOUT else Silence.UNREACHABLE

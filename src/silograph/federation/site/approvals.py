@@ -1,13 +1,12 @@
-"""The studies that a site approved, each by the SHA-256 of its file: not one byte of it can change afterwards.
+"""The studies that a site approved: each by the SHA-256 of its file, for one version of the site's table.
 
-A study that was asked for and not approved waits in the site's folder for people to read it. The rounds that a study
-was answered are counted over all its runs. `SiteFolder` says where all of this lies.
+Not one byte of either can change afterwards. A study that was asked for and not approved waits in the site's folder for
+people to read it; when too many wait, no more are kept, and none makes room for another. The rounds that a study was
+answered are counted over all its runs. `SiteFolder` says where all of this lies.
 """
 
 import json
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -16,14 +15,13 @@ from typing import Any
 
 from silograph._util.documents import parse_json
 from silograph._util.files import write_bytes
-from silograph._util.locks import lock
-from silograph.errors import OutputError, ParameterError, ProtocolError
+from silograph._util.locks import locked
+from silograph.errors import ParameterError, ProtocolError
 from silograph.federation.folders import SiteFolder
 from silograph.federation.study_file import LARGEST_STUDY
 
 MOST_PENDING, LONGEST_TEXT = 50, 500
 SHA = re.compile(r"[0-9a-f]{64}")
-SHA_PREFIX = re.compile(r"[0-9a-f]{8,64}")
 # People read a study in a terminal before they approve it. These move the cursor or turn the order of letters about,
 # so that they would see another study than the one they approve. TOML needs none of them.
 UNSEEN_CHARACTERS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]|\r(?!\n)")
@@ -37,7 +35,8 @@ class Approval:
     name: str
     when: str  # UTC
     by: str
-    rounds_used: int
+    table: str  # the version that it holds for
+    despite: bool  # although answers for this version show the rows in which it differs from earlier ones
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,46 +55,60 @@ class Approvals:
     def __init__(self, folder: Path) -> None:
         self._folder = SiteFolder(folder)
 
-    def is_approved(self, sha: str) -> bool:
-        """Whether people of this site approved exactly this study."""
-        return _check_sha(sha) in self._read()
+    def get(self, sha: str) -> Approval | None:
+        """The approval of exactly this study, if people of this site gave one."""
+        values = self._read().get(_check_sha(sha))
+        return None if values is None else Approval(sha=sha, **values)
 
-    def approve(self, sha: str, *, name: str, by: str, fresh: bool = False) -> None:
-        """Answer this study from now on; `fresh`: and count its rounds from 0 again."""
-        with self._locked():
-            approval = {"name": name[:LONGEST_TEXT], "when": _now(), "by": by[:LONGEST_TEXT]}
+    def approve(
+        self, study: bytes, *, name: str, by: str, table: str, despite: bool = False, fresh: bool = False
+    ) -> None:
+        """Answer this study from now on, for this version of the table; `fresh`: and count its rounds from 0 again."""
+        sha = sha_of(study)
+        check_readable(sha, study.decode(errors="replace"))
+        with locked(self._folder.approvals_lock):
+            about = {"name": name[:LONGEST_TEXT], "when": _now(), "by": by[:LONGEST_TEXT]}
+            approvals = self._read() | {sha: {**about, "table": _check_sha(table), "despite": despite}}
             if fresh:
-                (self._folder.rounds / _check_sha(sha)).unlink(missing_ok=True)
-            self._write(self._read() | {_check_sha(sha): approval})
+                (self._folder.rounds / sha).unlink(missing_ok=True)
+            self._folder.approved.mkdir(exist_ok=True)
+            write_bytes(self._folder.approved / f"{sha}.toml", study, under_lock=True)
+            self._write(approvals)
             self._forget(sha)
 
     def revoke(self, sha: str) -> None:
         """Answer this study no more. Its rounds stay counted."""
-        with self._locked():
+        with locked(self._folder.approvals_lock):
             kept = self._read()
             if kept.pop(_check_sha(sha), None) is None:
-                raise ParameterError(f"Study {sha[:8]} is not approved at this site: there is nothing to revoke.")
+                raise ParameterError(f"Study {sha} is not approved at this site: there is nothing to revoke.")
             self._write(kept)
 
     def approved(self) -> list[Approval]:
         """The approved studies, oldest approval first."""
-        found = [Approval(sha=sha, **values, rounds_used=self.rounds_used(sha)) for sha, values in self._read().items()]
+        found = [Approval(sha=sha, **values) for sha, values in self._read().items()]
         return sorted(found, key=lambda approval: approval.when)
 
-    def note_pending(self, sha: str, text: str, *, asked_by: str) -> None:
-        """Keep a study for people to read. Nothing is done if it waits already or is approved. The oldest ones go."""
+    def note_pending(self, sha: str, text: str, *, asked_by: str) -> bool:
+        """Keep a study for people to read; whether it waits now. One more than the most that may wait is not kept."""
         data = _encode_study(_check_sha(sha), text)
-        with self._locked():
+        with locked(self._folder.approvals_lock):
             path = self._folder.pending / f"{sha}.toml"
-            if self.is_approved(sha) or (path.exists() and _read_pending(path) is not None):
-                return
+            if path.exists() and _read_pending(path) is not None:
+                return True
             self._folder.pending.mkdir(exist_ok=True)
-            waiting = self.pending()
-            for old in waiting[: max(0, len(waiting) - MOST_PENDING + 1)]:
-                self._forget(old.sha)
+            if len(self.pending()) >= MOST_PENDING:
+                return False
             about = json.dumps({"asked_by": asked_by[:LONGEST_TEXT], "when": _now()})
             write_bytes(path.with_suffix(".json"), about.encode(), under_lock=True)
             write_bytes(path, data, under_lock=True)  # last: with it, the study is there
+        return True
+
+    def reject(self, *shas: str) -> None:
+        """Let these studies wait no more."""
+        with locked(self._folder.approvals_lock):
+            for sha in shas:
+                self._forget(_check_sha(sha))
 
     def pending(self) -> list[Pending]:
         """The studies that wait for approval, oldest first."""
@@ -104,7 +117,7 @@ class Approvals:
 
     def count_round(self, sha: str) -> int:
         """Count one more answered round of a study, approved by hand or not; returns how many it has been."""
-        with self._locked():
+        with locked(self._folder.approvals_lock):
             count = self.rounds_used(sha) + 1
             self._folder.rounds.mkdir(exist_ok=True)
             write_bytes(self._folder.rounds / sha, str(count).encode(), under_lock=True)
@@ -124,37 +137,20 @@ class Approvals:
             )
         return int(text)
 
-    def find(self, prefix: str) -> str:
-        """The approved or pending study whose SHA-256 begins so."""
-        start = prefix.strip().lower()
-        if not SHA_PREFIX.fullmatch(start):
+    def find(self, sha: str) -> Path:
+        """The file of the study with this SHA-256, which waits or was approved."""
+        sha = sha.strip().lower()  # all of it: another study whose first digits are the same is soon found
+        if not SHA.fullmatch(sha):
             raise ParameterError(
-                f"Study {prefix[:80]!r}: expected 8 to 64 of the digits 0-9 and a-f. Copy the first 8."
+                f"Study {sha[:80]!r}: expected a file, or a whole SHA-256, 64 digits 0-9 and a-f. Copy all of it."
             )
-        known = {*self._read(), *(study.sha for study in self.pending())}
-        found = sorted(sha for sha in known if sha.startswith(start))
-        if not found:
-            raise ParameterError(f"Study {start}: no approved or pending study begins so. Look at the list of studies.")
-        if len(found) > 1:
-            raise ParameterError(
-                f"Study {start}: {len(found)} studies begin so. Write more of one: {', '.join(found)}."
-            )
-        return found[0]
+        known = {study.sha: study.path for study in self.pending()}
+        path = known.get(sha, self._folder.approved / f"{sha}.toml")
+        if not path.exists() or sha_of(path.read_bytes()) != sha:
+            raise ParameterError(f"Study {sha}: neither waits nor was approved. Look at the list of studies.")
+        return path
 
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        """No other process changes anything here meanwhile."""
-        try:
-            with self._folder.approvals_lock.open("ab") as file:
-                lock(file)
-                yield
-        except OSError as error:
-            raise OutputError(
-                f"{error.filename or self._folder.path}: cannot be written ({error.strerror}). "
-                "Free the disk or give the right to write there."
-            ) from error
-
-    def _read(self) -> dict[str, dict[str, str]]:
+    def _read(self) -> dict[str, dict[str, Any]]:
         try:
             found = parse_json(self._folder.approvals.read_bytes())
         except FileNotFoundError:
@@ -171,7 +167,7 @@ class Approvals:
             )
         return found
 
-    def _write(self, approvals: dict[str, dict[str, str]]) -> None:
+    def _write(self, approvals: dict[str, dict[str, Any]]) -> None:
         data = json.dumps(approvals, indent=1).encode()
         write_bytes(self._folder.approvals, data, durable=True, under_lock=True)  # a power cut undoes no revocation
 
@@ -194,16 +190,21 @@ def _check_sha(sha: str) -> str:
 def _encode_study(sha: str, text: str) -> bytes:
     """The study's bytes, if people can read all of it and the SHA-256 is its own."""
     if len(text) > LARGEST_STUDY or len(data := text.encode(errors="replace")) > LARGEST_STUDY:
-        raise ProtocolError(f"Study {sha[:8]}: expected at most {LARGEST_STUDY} bytes, got more. It is not kept.")
+        raise ProtocolError(f"Study {sha}: expected at most {LARGEST_STUDY} bytes, got more. It is not kept.")
     if sha_of(data) != sha:
-        raise ProtocolError(f"Study {sha[:8]}: its text has another SHA-256. It is not kept: ask for the right file.")
+        raise ProtocolError(f"Study {sha}: its text has another SHA-256. It is not kept: ask for the right file.")
+    check_readable(sha, text)
+    return data
+
+
+def check_readable(sha: str, text: str) -> None:
+    """Raise for a text of which a terminal would show another one."""
     if (found := UNSEEN_CHARACTERS.search(text)) is not None:
         line = text.count("\n", 0, found.start()) + 1
         raise ProtocolError(
-            f"Study {sha[:8]}, line {line}: expected text that can be read, got the control character {found[0]!r}. "
+            f"Study {sha}, line {line}: expected text that can be read, got the control character {found[0]!r}. "
             "It is not kept: ask for a file without."
         )
-    return data
 
 
 def _read_pending(path: Path) -> Pending | None:
@@ -222,8 +223,9 @@ def _read_pending(path: Path) -> Pending | None:
 
 def _is_approval(item: tuple[str, Any]) -> bool:
     sha, values = item
-    shaped = isinstance(values, dict) and set(values) == {"name", "when", "by"}
-    return bool(SHA.fullmatch(sha)) and shaped and all(isinstance(value, str) for value in values.values())
+    kinds = {"name": str, "when": str, "by": str, "table": str, "despite": bool}
+    shaped = isinstance(values, dict) and set(values) == set(kinds)
+    return bool(SHA.fullmatch(sha)) and shaped and all(isinstance(values[name], kinds[name]) for name in kinds)
 
 
 def _now() -> str:

@@ -26,6 +26,7 @@ from silograph._util.documents import parse_json
 from silograph._util.files import write_bytes
 from silograph._util.locks import lock
 from silograph.errors import OutputError, ParameterError
+from silograph.federation.witness import Witness
 
 Scalar = str | int | float | bool | None
 RESERVED_NAMES = ("sequence", "time", "previous", "hash")
@@ -59,20 +60,20 @@ class AuditLog:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def append(self, entry: Mapping[str, Scalar], *, durable: bool = False) -> None:
-        """Add one entry. It outlasts the process at once, and a power cut if `durable`: then the disk is waited for."""
+    def append(self, entry: Mapping[str, Scalar], *, durable: bool = False) -> Witness:
+        """Add one entry; its place. It outlasts the process, and a power cut if `durable`: the disk is waited for."""
         fields = {name: _scalar(name, value) for name, value in _check_names(entry).items()}
         try:
             with self._path.open("a+b", buffering=0) as file:
                 lock(file)
-                self._append(file, fields, durable)
+                return self._append(file, fields, durable)
         except OSError as error:
             raise OutputError(
                 f"{self._path}: the entry cannot be written ({error.strerror}). "
                 "Free the disk or give the right to write there: this site answers nothing that it cannot write down."
             ) from error
 
-    def _append(self, file: IO[bytes], fields: dict[str, Scalar], durable: bool) -> None:
+    def _append(self, file: IO[bytes], fields: dict[str, Scalar], durable: bool) -> Witness:
         size = os.fstat(file.fileno()).st_size
         before = _furthest(file, size, _read_head(self._path))
         if before is None:
@@ -86,6 +87,25 @@ class AuditLog:
         # Not before the entry: a head that is behind after a crash does no harm, one ahead would be a false alarm
         head = {"entries": link.sequence, "hash": link.hash}
         write_bytes(_head_of(self._path), json.dumps(head).encode(), under_lock=True)
+        return Witness(link.sequence, link.hash)
+
+    def has(self, witness: Witness) -> bool:
+        """Whether the log has this entry. Found by halving: the log may be long, and anybody's number is looked for."""
+        try:
+            with self._path.open("rb") as file:
+                return _find(file, witness.entries) == witness.hash
+        except FileNotFoundError:
+            return False
+
+    def last_of(self, what: str) -> dict[str, Any] | None:
+        """The last entry of a kind, unless it is far back."""
+        try:
+            with self._path.open("rb") as file:
+                tail = os.pread(file.fileno(), LONG_TAIL, max(0, os.fstat(file.fileno()).st_size - LONG_TAIL))
+        except OSError:  # there is none, or whoever writes the next entry is told
+            return None
+        found = (_object(line) for line in reversed(tail.split(b"\n")))
+        return next((entry for entry in found if entry is not None and entry.get("what") == what), None)
 
 
 def verify(path: Path) -> Verdict:
@@ -180,6 +200,29 @@ def _last(file: IO[bytes], size: int) -> _Link | None:
             if (link := _link(line)) is not None:
                 return link
     return None
+
+
+def _find(file: IO[bytes], number: int) -> str | None:
+    """The hash of the entry with this number. It begins at `low` or after, and before `high`."""
+    low, high = 0, os.fstat(file.fileno()).st_size
+    while high - low > SHORT_TAIL:
+        middle = (low + high) // 2
+        at, link = next(_entries_from(file, middle, high), (high, None))
+        if link is None or link.sequence > number:
+            high = middle
+        else:
+            low = at
+    return next((link.hash for _, link in _entries_from(file, low, high) if link.sequence == number), None)
+
+
+def _entries_from(file: IO[bytes], position: int, end: int) -> Iterator[tuple[int, _Link]]:
+    """The entries that begin between two positions, each with its own."""
+    file.seek(max(position - 1, 0))
+    while position and (piece := file.readline(LONGEST_LINE)) and not piece.endswith(b"\n"):
+        pass
+    while (at := file.tell()) < end and (line := file.readline(LONGEST_LINE)):
+        if (link := _link(line)) is not None:
+            yield at, link
 
 
 def _follow(lines: Iterator[tuple[int, bytes]], head: _Link | None) -> Verdict:

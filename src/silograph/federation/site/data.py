@@ -1,7 +1,9 @@
 """A site's data: its table, brought into the study's order of nodes and turned into costs."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 from silograph._util.files import sha256_of
@@ -35,6 +37,38 @@ def fingerprint(path: Path) -> Fingerprint:
     """A file's checksum. The stamp is taken before, so that a change during the reading is noticed later."""
     stamp = stamp_of(path)
     return Fingerprint(sha256=sha256_of(path), stamp=stamp)
+
+
+def version_of(settings: SiteSettings, data: str) -> str:
+    """The version of the table, for which an approval holds: the SHA-256 of its file's and of how it is read."""
+    how = [data, sorted(settings.drop), settings.key, settings.header]
+    return sha256(json.dumps(how).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """The table as it is now, its values not read yet."""
+
+    path: Path
+    known: Fingerprint
+    version: str
+    signals: Signals
+
+    def check_unchanged(self) -> None:
+        """Refuse where the file was changed while it was read: its rows may be of both versions."""
+        if stamp_of(self.path) != self.known.stamp:
+            raise Refused("data", f"{self.path}: was changed while it was read")
+
+
+def look_at_table(settings: SiteSettings, folder: Path, before: Fingerprint | None = None) -> Table:
+    """The site's table and its version; a file that nobody touched since `before` is not read for that."""
+    path = settings.data_in(folder)
+    try:
+        known = before if before is not None and stamp_of(path) == before.stamp else fingerprint(path)
+        signals = open_table(settings, folder, standardize=False)[1]
+    except (SilographError, OSError) as error:
+        raise Refused("data", f"{path}: {error}") from error
+    return Table(path=path, known=known, version=version_of(settings, known.sha256), signals=signals)
 
 
 def open_table(settings: SiteSettings, folder: Path, *, standardize: bool) -> tuple[Path, Signals, TableOptions]:

@@ -13,7 +13,7 @@ from silograph._util.files import write_json, writing_folder
 from silograph.errors import ProtocolError
 from silograph.federation.folders import SiteFolder
 from silograph.federation.refusals import Refused
-from silograph.federation.site.data import Fingerprint, fingerprint, load_silo, stamp_of
+from silograph.federation.site.data import Fingerprint, fingerprint, load_silo, stamp_of, version_of
 from silograph.federation.site.settings import SiteSettings
 from silograph.federation.site.state import LastAnswer, RunStore, forget_old
 from silograph.federation.study_file import StudyFile
@@ -41,6 +41,7 @@ class SiteRun:
     silo: Silo
     data: Path
     known: Fingerprint
+    version: str  # of the table
     kept: RunStore
     last: LastAnswer | None = None
     state: SiloState[Any] = field(default_factory=SiloState)
@@ -143,12 +144,13 @@ def open_site_run(
 ) -> SiteRun:
     """Read the site's data for a run, and the state that the site keeps of it."""
     silo, known = load_silo(folder.path, settings, study, nodes)
+    version = version_of(settings, known.sha256)
     about: dict[str, Any] = {
         "study": study.sha256,
         "silos": list(silos),
         "nodes": hashlib.sha256(json.dumps(list(nodes)).encode()).hexdigest(),
         "file": str(settings.data),
-        "data": known.sha256,
+        "data": version,
     }
     kept = RunStore(folder, run, about=about)
     site_run = SiteRun(
@@ -159,6 +161,7 @@ def open_site_run(
         silo=silo,
         data=settings.data_in(folder.path),
         known=known,
+        version=version,
         kept=kept,
     )
     try:

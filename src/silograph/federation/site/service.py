@@ -31,9 +31,14 @@ from silograph.federation.site.approvals import Approvals
 from silograph.federation.site.audit import AuditLog
 from silograph.federation.site.counters import count_table_round
 from silograph.federation.site.data import check_nodes, open_table
+from silograph.federation.site.gate import Gate
+from silograph.federation.site.restored import check_witness
 from silograph.federation.site.run import LEARN, SETUP, SiteRun, open_site_run
 from silograph.federation.site.settings import SiteSettings, read_site
+from silograph.federation.site.settings_log import note_settings
+from silograph.federation.site.state import version_in
 from silograph.federation.study_file import StudyFile, parse_study
+from silograph.federation.witness import Witness
 from silograph.methods.common.registry import UnknownMethodError
 from silograph.methods.common.settings import PAPER_ROUNDS
 from silograph.methods.common.setup import SCALARS
@@ -63,6 +68,8 @@ class SiteService:
         self.settings: SiteSettings = read_site(folder)
         self.log = AuditLog(self.folder.audit_log)
         self._approvals = Approvals(folder)
+        self._gate = Gate(self.folder, self.settings)
+        self._settings_noted = False
         self._signer, self._trust = signer, trust
         self._site_runs: dict[str, SiteRun] = {}
         self._lock = threading.Lock()
@@ -80,12 +87,14 @@ class SiteService:
         if not self._lock.acquire(timeout=TURN_SECONDS):
             return self._seal(request.digest, request.head, Reply(code="busy", log={**about, "code": "busy"}))
         try:
+            witness = None
             try:
-                self._note({"what": "asked", **about})
+                self._note_settings()
+                witness = self._note({"what": "asked", **about})
                 reply = self._answer(request, about)
             except OutputError as error:
                 reply = self._refusal("internal", str(error), about)
-            return self._seal(request.digest, request.head, reply)
+            return self._seal(request.digest, request.head, reply, witness)
         finally:
             self._lock.release()
 
@@ -126,8 +135,10 @@ class SiteService:
 
     def _hello(self, request: VerifiedMessage) -> Reply:
         run, (study, nodes, silos) = self._run_of(request), _parse_hello(request)
+        check_witness(self.folder, self.log, request.head.get("witness"))
         self._check_study(study, request.sender)
         self._check_sites(silos)
+        version = self._gate.check_table(study, request.sender, before=version_in(self.folder.state, run))
         site_run = self._site_runs.get(run)
         if site_run is None:
             self._make_room()
@@ -136,7 +147,9 @@ class SiteService:
         elif (site_run.study.sha256, site_run.nodes, site_run.silos) != (study.sha256, nodes, silos):
             raise Refused("conflict", f"run {run}: began with another study, other silos or other nodes")
         site_run.check_data()
-        return Reply(log={"study": study.sha256, "left": "that it is ready"})
+        if site_run.version != version:  # the file was exchanged between two looks
+            raise Refused("data-changed", f"{site_run.data}: is not the version that run {run} began with")
+        return Reply(log={"study": study.sha256, "table": version, "left": "that it is ready"})
 
     def _round(self, request: VerifiedMessage) -> Reply:
         site_run = self._site_run(request)
@@ -150,7 +163,7 @@ class SiteService:
             raise Refused("malformed", "a task of another run or round than the envelope says")
         parts = [stage, sorted(scalars.items()), request.body_digest]
         digest = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
-        self._check_study(site_run.study, request.sender, running=True)
+        self._check_study(site_run.study, request.sender, running=site_run.version)
         site_run.check_data()
         update, seconds = site_run.last_answer_to(stage, scalars, task.header, digest), 0.0
         if update is None:
@@ -158,6 +171,7 @@ class SiteService:
             if stage == LEARN:
                 self._check_method(method.name)
             self._count_round(site_run.study)
+            self._gate.ledger.note(site_run.version, study=site_run.study.sha256, run=site_run.run)
             report = site_run.study.settings.report and self.settings.report
             update = site_run.answer(method, stage, scalars, task, digest, report=report)
             seconds = site_run.seconds
@@ -165,14 +179,19 @@ class SiteService:
 
     def _finish(self, request: VerifiedMessage) -> Reply:
         site_run = self._site_run(request)
-        self._check_study(site_run.study, request.sender, running=True)
+        self._check_study(site_run.study, request.sender, running=site_run.version)
         update = site_run.finish(decode_task(request.body, n_pairs=site_run.silo.pairs.size), self.folder.results)
         if not (site_run.study.share_graphs and self.settings.share_graph):
             raise Refused("kept", "the graph stays here, in results/")
         return Reply(body=encode_update(update), log={"left": _contents(update)})
 
     def _status(self, request: VerifiedMessage) -> Reply:
-        body = json.dumps({"version": VERSION, "data": self._readiness()}).encode()
+        try:
+            check_witness(self.folder, self.log, request.head.get("witness"))
+            data = self._readiness()
+        except Refused as error:
+            data = error.code
+        body = json.dumps({"version": VERSION, "data": data}).encode()
         return Reply(body=body, log={"left": body.decode()})
 
     def _readiness(self) -> str:
@@ -190,12 +209,12 @@ class SiteService:
 
     # --- what the site's own file says ----------------------------------------------------------------------------
 
-    def _check_study(self, study: StudyFile, asked_by: str, *, running: bool = False) -> None:
-        if not (self.settings.approve_all or self._approvals.is_approved(study.sha256)):
-            if running:
-                raise Refused("revoked", f"study {study.name!r}, {study.sha256}")
-            self._approvals.note_pending(study.sha256, study.text.decode(), asked_by=asked_by)
-            raise Refused("unapproved", f"study {study.name!r}, {study.sha256}")
+    def _check_study(self, study: StudyFile, asked_by: str, *, running: str | None = None) -> None:
+        """Refuse what was not approved, or is beyond the limits; `running`: the table's version in a run under way."""
+        if running is None:
+            self._gate.check_study(study, asked_by)
+        else:
+            self._gate.check_running(study, running)
         settings = study.settings
         self._check_method(settings.method)
         most = self.settings.max_local_steps
@@ -256,8 +275,14 @@ class SiteService:
     def _refusal(self, code: str, detail: str, about: Mapping[str, Any]) -> Reply:
         return Reply(code=code, log={**about, "code": code, "detail": detail})
 
-    def _seal(self, digest: str, head: Mapping[str, Any], reply: Reply) -> bytes:
-        data = self._sign(digest, head, reply)
+    def _note_settings(self) -> None:
+        """Before the first request is noted: the log tells by which limits it was answered."""
+        if not self._settings_noted:
+            note_settings(self.log, self.settings)
+            self._settings_noted = True
+
+    def _seal(self, digest: str, head: Mapping[str, Any], reply: Reply, witness: Witness | None = None) -> bytes:
+        data = self._sign(digest, head, reply, witness)
         what = {"what": "refused" if reply.code else "answered", **_plain(head, "run", "round")}
         if reply.body:
             what["sha256"] = hashlib.sha256(reply.body).hexdigest()  # so that the log can be held against what arrived
@@ -267,15 +292,17 @@ class SiteService:
             return self._sign(digest, head, Reply(code="internal", log={}))
         return data
 
-    def _sign(self, digest: str, head: Mapping[str, Any], reply: Reply) -> bytes:
+    def _sign(self, digest: str, head: Mapping[str, Any], reply: Reply, witness: Witness | None = None) -> bytes:
         answer: dict[str, Any] = {"kind": "refusal" if reply.code else "answer", "re": digest}
         answer |= {"run": head.get("run"), "version": VERSION}
         if reply.code:
             answer["code"] = reply.code
+        elif witness is not None:  # an answer waits for the disk, a refusal does not: a power cut would belie it
+            answer["witness"] = witness.plain
         return SignedMessage(answer, reply.body, self._signer).to(COORDINATOR)[0]
 
-    def _note(self, entry: Mapping[str, Any], *, durable: bool = False) -> None:
-        self.log.append({name: value for name, value in entry.items() if value is not None}, durable=durable)
+    def _note(self, entry: Mapping[str, Any], *, durable: bool = False) -> Witness:
+        return self.log.append({name: value for name, value in entry.items() if value is not None}, durable=durable)
 
     def _keep_trace(self) -> None:
         """For the site's engineer alone."""

@@ -18,6 +18,7 @@ SECTIONS = {
     "table": ("drop", "key", "header"),
     "limits": (
         "min_samples",
+        "min_new_samples",
         "min_sites",
         "max_rounds",
         "max_rounds_table",
@@ -53,6 +54,8 @@ drop = {drop}
 [limits]
 # Take part only with at least this many samples: of few, a sum says more of each. Left out: as many as nodes, or 20
 {min_samples}
+# Of a table that has changed since it was answered for: rows that came or went are none, or at least this many
+min_new_samples = {min_new_samples}
 # Take part only together with others, at least this many sites in all. Of two, each can work out the other's numbers
 min_sites = {min_sites}
 # Answer at most this many rounds of an approved study, all its runs together
@@ -84,6 +87,7 @@ class SiteSettings:
     key: str | None = None
     header: bool | None = None  # None: look
     min_samples: int | None = None  # None: see `least_samples`
+    min_new_samples: int = 20  # fewest rows that a changed table may tell apart from those answered before
     min_sites: int = 2  # never less: the sum over one site is that site's own
     max_rounds: int = 1000  # of an approved study, all its runs together
     max_rounds_table: int = 10_000  # of all studies together
@@ -101,8 +105,10 @@ class SiteSettings:
                 fit_value(value, hints[field.name], field.name)
         for number, method in enumerate(self.methods, start=1):
             check_method(method, f"methods, entry {number}")
-        least = {"min_samples": 0, "min_sites": 2, "max_rounds": 0, "max_rounds_table": 0, "max_local_steps": 0}
-        for name, bound in least.items():
+        least = dict.fromkeys(
+            ("min_samples", "min_new_samples", "max_rounds", "max_rounds_table", "max_local_steps"), 0
+        )
+        for name, bound in (least | {"min_sites": 2}).items():
             if (value := getattr(self, name)) is not None and value < bound:
                 raise ParameterError(f"{name}: expected a whole number ≥ {bound}, got {value}. Write one, such as 100.")
 

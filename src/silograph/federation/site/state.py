@@ -114,6 +114,12 @@ class RunStore:
         self._lock.release()
 
 
+def version_in(folder: Path, run: str) -> str | None:
+    """The version of the table that a run began with, if it is known here."""
+    path = folder / run / ABOUT
+    return str(parse_json(path.read_bytes()).get("data")) if path.exists() else None
+
+
 def forget_old(folder: Path) -> None:
     """Keep the latest runs only, and those that a process has. Those without an answer go first."""
     runs = [entry for entry in folder.iterdir() if entry.is_dir()]

@@ -1,0 +1,26 @@
+"""Who uses the commands of a site, and how they talk to them."""
+
+import getpass
+import os
+
+import typer
+
+from silograph.cli.output import visible
+
+
+def user() -> str:
+    """Who this process runs as; the environment counts only where the system does not know users."""
+    try:
+        import pwd
+    except ImportError:
+        return getpass.getuser()
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:  # as in many containers
+        return f"user {os.getuid()}"
+
+
+def say(*lines: str) -> None:
+    """Print lines, none of which can do anything to a terminal."""
+    for line in lines:
+        typer.echo(visible(line, lines=True))

@@ -1,0 +1,194 @@
+"""What `silograph site approve` does: show a study and all that it lets leave, then approve, reject or revoke it."""
+
+import difflib
+from pathlib import Path
+
+import typer
+
+from silograph.cli.output import visible
+from silograph.cli.site.account import say, user
+from silograph.errors import ParameterError, SilosError
+from silograph.federation.folders import SiteFolder
+from silograph.federation.refusals import Refused
+from silograph.federation.site.approvals import Approvals, check_readable, sha_of
+from silograph.federation.site.audit import AuditLog
+from silograph.federation.site.data import Table, check_nodes, look_at_table
+from silograph.federation.site.leaving import GRAPHS, fields_up, words_of
+from silograph.federation.site.ledger import Comparison, Ledger, count_rows
+from silograph.federation.site.settings import SiteSettings, read_site
+from silograph.federation.study_file import StudyFile, pairs_of, parse_study
+
+MOST_SHOWN = 5  # earlier versions of the table
+
+
+def list_studies(home: Path) -> None:
+    """Print the studies that wait, and those approved."""
+    approvals = Approvals(home)
+    waiting, approved = approvals.pending(), approvals.approved()
+    if not waiting and not approved:
+        say("No study waits for approval, and none is approved.")
+    for one in waiting:
+        say(f"waits     {one.sha}  asked by {one.asked_by!r} at {one.when}")
+        say(f"          read it: {one.path}")
+        say(f"          approve: silograph site approve {one.sha}")
+    for each in approved:
+        rounds = approvals.rounds_used(each.sha)
+        say(f"approved  {each.sha}  {each.name!r} by {each.by!r} at {each.when}, {rounds} rounds answered")
+        say(f"          for the table's version {each.table}")
+
+
+def approve_study(home: Path, study: str, *, yes: bool, despite: bool) -> None:
+    """Show a study and what it lets leave, ask, and approve it for the table as it is now."""
+    approvals, settings = Approvals(home), read_site(home)
+    path = Path(study) if Path(study).is_file() else approvals.find(study)
+    read = parse_study(path.read_bytes(), source=str(path))
+    check_readable(read.sha256, read.text.decode())
+    table, comparison = _look_at(home, settings, read)
+    _show(approvals, settings, read, table, comparison)
+    objection = comparison.objection(settings.min_new_samples)
+    if objection is not None and not despite:
+        raise ParameterError(
+            f"Not approved: {objection}. If you want these rows to be shown, add --despite-difference; otherwise wait "
+            "until more have changed, or use the version that was answered before."
+        )
+    if not yes and not typer.confirm("Approve it?"):
+        say("Not approved.")
+        return
+    despite = objection is not None
+    detail = f"study {read.sha256} for the table's version {table.version}{', despite the difference' * despite}"
+    _log(home, "approved", detail)  # first: nothing is answered of which the log does not say who approved it
+    approvals.approve(read.text, name=read.name, by=user(), table=table.version, despite=despite, fresh=True)
+    say("Approved.")
+
+
+def revoke_study(home: Path, study: str) -> None:
+    """Take an approval back."""
+    sha = _sha_of(home, study)
+    Approvals(home).revoke(sha)
+    _log(home, "revoked", f"study {sha}")
+    say(f"Revoked {sha}.")
+
+
+def reject_studies(home: Path, study: str | None) -> None:
+    """Let one study wait no more, or all."""
+    approvals = Approvals(home)
+    waiting = [one.sha for one in approvals.pending()]
+    shas = waiting if study is None else [_sha_of(home, study)]
+    if unknown := [sha for sha in shas if sha not in waiting]:
+        raise ParameterError(f"Study {unknown[0]} does not wait: there is nothing to reject.")
+    for sha in shas:
+        _log(home, "rejected", f"study {sha}")
+    approvals.reject(*shas)
+    say(f"Rejected {len(shas)}. A study that is asked for again waits again.")
+
+
+def _sha_of(home: Path, study: str) -> str:
+    return sha_of((Path(study) if Path(study).is_file() else Approvals(home).find(study)).read_bytes())
+
+
+def _log(home: Path, what: str, detail: str) -> None:
+    AuditLog(SiteFolder(home).audit_log).append({"what": what, "by": user(), "detail": detail}, durable=True)
+
+
+def _look_at(home: Path, settings: SiteSettings, study: StudyFile) -> tuple[Table, Comparison]:
+    try:
+        table = look_at_table(settings, home)
+        if study.nodes is not None:
+            check_nodes(study.nodes, table.signals.names, settings.name)
+        return table, Ledger(home).compare(table)
+    except Refused as error:
+        raise SilosError(
+            f"{error.detail} An approval holds for one version of the table, so it is read first."
+        ) from error
+
+
+# --- what is shown ----------------------------------------------------------------------------------------------------
+
+
+def _show(approvals: Approvals, settings: SiteSettings, study: StudyFile, table: Table, comparison: Comparison) -> None:
+    say(f"Study {study.name!r}, SHA-256 {study.sha256}", "", *_indent(study.text.decode()))
+    say(*_difference(approvals, study), "", *_terms(settings, study, table), "", *_leaves(settings, study, table), "")
+    say(*_table(approvals, study, table, comparison, settings.min_new_samples))
+
+
+def _indent(text: str) -> list[str]:
+    return [f"    {visible(line)}" for line in text.splitlines()]
+
+
+def _difference(approvals: Approvals, study: StudyFile) -> list[str]:
+    """The study against the one approved last."""
+    last = next((each for each in reversed(approvals.approved())), None)
+    if last is None:
+        return ["", "No other study is approved to compare it with."]
+    about = f"{last.name!r}, {last.sha}, approved at {last.when}"
+    if last.sha == study.sha256:
+        return ["", f"It is, to the byte, the study that was approved last ({about})."]
+    before, now = (one.decode().splitlines() for one in (approvals.find(last.sha).read_bytes(), study.text))
+    lines = difflib.unified_diff(before, now, "approved last", "this study", lineterm="")
+    return ["", f"Against the study approved last ({about}):", *_indent("\n".join(lines))]
+
+
+def _terms(settings: SiteSettings, study: StudyFile, table: Table) -> list[str]:
+    pairs, policy = pairs_of(study, study.nodes or table.signals.names), study.policy
+    every = pairs.n_nodes * (pairs.n_nodes - 1) // 2
+    scale = "true: correlations leave, not amplitudes" if study.standardize else "false: numbers in your units leave"
+    if study.sites is not None:
+        needed = policy.needed(len(study.sites))
+        sites = f"{', '.join(study.sites)}; at least {needed} of these {len(study.sites)} take part"
+    else:
+        sites = "not named: any of the federation, also those that join later; "
+        sites += "how many is not promised" if policy.quorum is None else f"at least {policy.quorum}"
+    return [
+        f"  method       {study.settings.method}; this site answers at most {settings.max_rounds} rounds of it",
+        f"  nodes        {pairs.n_nodes}; {pairs.size} of {every} pairs may be edges, and are sent",
+        f"  sites        {sites}",
+        f"  quorum       {policy.quorum if policy.quorum is not None else 'not given'}; on_missing {policy.on_missing}",
+        f"  standardize  {scale}",
+    ]
+
+
+def _leaves(settings: SiteSettings, study: StudyFile, table: Table) -> list[str]:
+    """What leaves, by the fields of the steps, and what that means for the graph and for N."""
+    setup, rounds = fields_up(study, pairs_of(study, study.nodes or table.signals.names))
+    shares, reports = study.share_graphs and settings.share_graph, study.settings.report and settings.report
+    sent = [name for name in rounds if name in GRAPHS]
+    lines = ["Leaves in set-up:", *_fields(setup), "Leaves in the rounds after it:", *_fields(rounds)]
+    if reports:
+        lines += _fields(("reported",), "your numbers of samples and edges, distance to the consensus, contribution")
+    if shares:
+        lines += _fields(("graph",), "your own graph, at the end")
+    if sent or shares:
+        when = " and ".join([*(["in the rounds"] if sent else []), *(["at the end"] if shares else [])])
+        lines += [f"Your graph LEAVES this site, {when}."]
+    else:
+        lines += ["Your graph is not sent. Whoever has `cost` and the study can compute it all the same."]
+    if not reports:
+        lines += ["Your number of samples is not reported. That does not hide it: of rounded data, z/N gives it away."]
+    return [*lines, "Stays: the rows of your table, its path, site.toml. The threat model in the docs tells the rest."]
+
+
+def _fields(names: tuple[str, ...], words: str | None = None) -> list[str]:
+    return [f"  {visible(name):<13}{words or text}" for name, text in words_of(names).items()]
+
+
+def _table(approvals: Approvals, study: StudyFile, table: Table, comparison: Comparison, least: int) -> list[str]:
+    """The version of the table that the approval is for, against those that were answered for."""
+    lines = [f"Table: version {table.version}, {comparison.rows} rows of {len(table.signals.names)} nodes."]
+    before = approvals.get(study.sha256)
+    if before is not None:
+        which = "this version" if before.table == table.version else f"version {before.table}"
+        used = approvals.rounds_used(study.sha256)
+        lines += [
+            f"The study was approved for {which}; {used} rounds were answered, counted from 0 again if you approve."
+        ]
+    for change in comparison.changes[:MOST_SHOWN]:
+        earlier = change.earlier
+        lines += [
+            f"Version {earlier.version}, {earlier.rows} rows, was answered for, last at {earlier.last[:19]}:",
+            f"  since then {count_rows(change.added)} came, {count_rows(change.removed)} went (changed: both).",
+        ]
+    if (more := len(comparison.changes) - MOST_SHOWN) > 0:
+        lines += [f"{more} more versions were answered for; they differ by more."]
+    if (objection := comparison.objection(least)) is not None:
+        lines += [f"THE DIFFERENCE OF THE ANSWERS SHOWS THE CHANGED ROWS: {objection}."]
+    return [*lines, "The approval holds for this version of the table and no other."]

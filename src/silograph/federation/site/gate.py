@@ -1,0 +1,74 @@
+"""Whether a study may be answered for the table as it is now: people have approved just this study for just this table.
+
+Where site.toml says `approve_all`, nobody needs to, unless the table has changed by so little that its answers would
+show the rows that changed.
+"""
+
+from silograph.errors import SignalError
+from silograph.federation.folders import SiteFolder
+from silograph.federation.refusals import Refused
+from silograph.federation.site.approvals import MOST_PENDING, Approvals
+from silograph.federation.site.data import Fingerprint, Table, look_at_table
+from silograph.federation.site.ledger import Ledger
+from silograph.federation.site.settings import SiteSettings
+from silograph.federation.study_file import StudyFile
+
+FULL = (
+    f"{MOST_PENDING} studies wait already, so it is not kept: clear the list with "
+    "`silograph site approve HASH --reject` or `--reject-all`"
+)
+
+
+class Gate:
+    """What lets a study pass at one site."""
+
+    def __init__(self, folder: SiteFolder, settings: SiteSettings) -> None:
+        self._folder, self._settings = folder, settings
+        self._approvals, self.ledger = Approvals(folder.path), Ledger(folder.path)
+        self._known: Fingerprint | None = None  # of the file, so that it is not read for each request
+
+    def check_study(self, study: StudyFile, asked_by: str) -> None:
+        """Refuse a study that nobody approved, before the table is looked at."""
+        if not self._settings.approve_all and self._approvals.get(study.sha256) is None:
+            self._refuse(study, asked_by, "nobody has approved it")
+
+    def check_table(self, study: StudyFile, asked_by: str, *, before: str | None) -> str:
+        """Refuse a table that was not approved, or differs too little from one answered before; the table's version.
+
+        `before` is the version that the run began with: with another one, no approval lets it go on.
+        """
+        table = self._table()
+        if before not in (None, table.version):
+            raise Refused("data-changed", f"{table.path}: has changed since the run began")
+        approval = self._approvals.get(study.sha256)
+        approved = approval is not None and approval.table == table.version
+        if not approved and not self._settings.approve_all:
+            was = "" if approval is None else f"; it was {approval.table}"
+            self._refuse(study, asked_by, f"the table has changed, to version {table.version}{was}: approve it anew")
+        objection = self._compare(table)  # also where it is known: the rows must be written down before an answer
+        despite = approval is not None and approved and approval.despite
+        if objection is not None and not despite:
+            cure = "to answer all the same, approve it with --despite-difference"
+            self._refuse(study, asked_by, f"the table has changed, to version {table.version}: {objection}; {cure}")
+        return table.version
+
+    def check_running(self, study: StudyFile, version: str) -> None:
+        """Refuse to go on with a run whose approval was taken back, or given anew for another table."""
+        approval = self._approvals.get(study.sha256)
+        if not self._settings.approve_all and (approval is None or approval.table != version):
+            raise Refused("revoked", f"study {study.name!r}, {study.sha256}, table version {version}")
+
+    def _table(self) -> Table:
+        table = look_at_table(self._settings, self._folder.path, self._known)
+        self._known = table.known
+        return table
+
+    def _compare(self, table: Table) -> str | None:
+        try:
+            return self.ledger.compare(table).objection(self._settings.min_new_samples)
+        except SignalError as error:
+            raise Refused("data", f"{table.path}: {error}") from error
+
+    def _refuse(self, study: StudyFile, asked_by: str, why: str) -> None:
+        waits = self._approvals.note_pending(study.sha256, study.text.decode(), asked_by=asked_by)
+        raise Refused("unapproved", f"study {study.sha256}: {why if waits else f'{why}; {FULL}'}")

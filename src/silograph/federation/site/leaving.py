@@ -1,0 +1,78 @@
+"""What leaves a site once it approves a study, field by field, in words: as the steps of set-up and method have it."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from silograph.errors import ParameterError
+from silograph.federation.study_file import StudyFile
+from silograph.graph.pairs import Pairs
+from silograph.methods.common.registry import spec_of
+from silograph.methods.common.settings import StudySettings
+from silograph.methods.common.setup import ModelParameters, build_setup
+from silograph.protocol.method import Method
+
+WORDS = {
+    "cost": "the mean squared difference z/N of your rows, for each pair of nodes, as it is",
+    "log_theta": "where your search for the degree begins: a number made of z/N",
+    "degree": "the mean degree of your own graph, at a parameter that the coordinator tries",
+    "force_square": "how strong a force would hold your graph at the pooled one",
+    "force": "the force between your graph and the consensus, for each pair: it tells z/N again",
+    "slope": "the force between your graph and the pooled one, for each pair: it tells z/N again",
+    "target": "where your side would have the consensus, for each pair",
+    "metric": "how firmly your graph resists, for each pair: it tells which edges you have",
+    "products": "inner products of your steps, a few numbers",
+    "primal": "your part of the objective",
+    "objective": "your part of the objective",
+    "value": "your part of the objective",
+    "bound": "your part of the certificate",
+    "boundless": "whether your part of the certificate is missing",
+    "gap": "how far your own graph is from its optimum",
+    "fused": "whether your graph is the consensus",
+    "diverged": "whether your steps were too long",
+    "edges": "the number of your edges",
+    "w": "your own graph of the round: a weight for each pair",
+    "weighted": "your own graph of the round times gamma, which is sent too",
+    "gamma": "your weight, 1 over the distance of your graph from the consensus",
+    "square": "the squared distance of your graph from the consensus",
+    "work": "an inner product of your graph and its distance from the consensus",
+    "silos": "that you are counted: 1",
+    "weight": "your weight: the nearer your graph is to the consensus, the more; with the costs it is known anyway",
+}
+GRAPHS = {"w", "weighted"}  # fields that are the site's graph
+
+
+def fields_up(study: StudyFile, pairs: Pairs) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The fields that may leave in set-up, and in the rounds after it: of all methods that set-up may lead to."""
+    setup = build_setup(study.settings, pairs)
+    rounds = [field for method in possible_methods(study.settings) for field in _fields(method)]
+    return _fields(setup), tuple(dict.fromkeys(rounds))
+
+
+def possible_methods(settings: StudySettings) -> list[Method]:
+    """The methods that this study may be run by. Without a coupling, or with silos that are alike, it is a simpler one.
+
+    Only their steps count here, so that all numbers but the coupling are any.
+    """
+    coupled = settings.is_coupled and settings.coupling != 0
+    made = []
+    for rho, alike in ((1.0, False), (0.0, True)) if coupled else ((0.0, False), (0.0, True)):
+        model = ModelParameters(
+            n_silos=2, alpha=1.0, beta=1.0, zeta=settings.zeta_used, pooled=np.zeros(1), rho=rho, lam=rho, alike=alike
+        )
+        try:
+            made.append(spec_of(settings.method).build(settings, model))
+        except ParameterError:  # Algorithm 1 needs a coupling, and ends where there is none
+            continue
+    return made
+
+
+def words_of(fields: tuple[str, ...]) -> Mapping[str, str]:
+    """Each field in words; of a method that is not silograph's own, nothing but the name is known."""
+    return {
+        name: WORDS.get(name, "a number or numbers of a method that is not silograph's own: ask") for name in fields
+    }
+
+
+def _fields(method: Method) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for step in method.steps.values() for name in step.up))
