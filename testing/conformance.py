@@ -55,6 +55,7 @@ METHODS = [
 EXACT = 'method = "exact"\nrounds = 4\n' + GIVEN
 ALGORITHM1 = METHODS[6]
 DITTO = 'method = "ditto"\n' + GIVEN
+ONESHOT = 'method = "oneshot"\ndegree = 3\n'
 
 
 def name_of(method: str) -> str:

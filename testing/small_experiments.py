@@ -11,7 +11,7 @@ from silograph.experiments.session import QUICK
 
 VALUES = {
     "betas": (0.35, 0.7), "own_betas": (0.35, 0.7), "strengths": (0.3, 3.0),
-    "nus": (2.0, 20.0), "equal_nus": (20.0, 200.0), "lams": (0.05, 0.5),
+    "nus": (2.0, 20.0), "equal_nus": (20.0, 200.0), "lams": (0.05, 0.5), "sparsities": (0.0, 0.2),
 }  # fmt: skip
 GRIDS = Grids(**{field.name: VALUES[field.name] for field in fields(Grids)})  # two values of all that is searched
 RECIPE = Recipe(grids=GRIDS)

@@ -10,9 +10,11 @@ import pytest
 from silograph.errors import DataError, ParameterError
 from silograph.experiments import catalogue
 from silograph.experiments.catalogue import EXPERIMENTS, choose_experiments
+from silograph.experiments.comparison import ONE_SUM_ROWS
 from silograph.experiments.files import write_outcome
 from silograph.experiments.index import index_page
 from silograph.experiments.lab import Lab
+from silograph.experiments.scenarios import NESTED, SHARES, SIZES, UNEQUAL, UNRELATED
 from silograph.experiments.session import FULL_SIZE, QUICK, Session
 from testing.small_experiments import SCALE, promised
 
@@ -52,7 +54,7 @@ def test_a_quick_look_is_smaller_in_every_way():
     assert not FULL_SIZE.is_quick
     for name in ("seeds", "draws", "subset", "subsets", "permutations"):
         assert getattr(QUICK, name) < getattr(FULL_SIZE, name)
-    for name in ("betas", "nus", "lams", "strengths"):
+    for name in ("betas", "nus", "lams", "strengths", "sparsities"):
         assert len(getattr(QUICK.recipe.grids, name)) < len(getattr(FULL_SIZE.recipe.grids, name))
         assert set(getattr(QUICK.recipe.grids, name)) <= set(getattr(FULL_SIZE.recipe.grids, name))
     assert replace(QUICK.recipe, grids=FULL_SIZE.recipe.grids) == FULL_SIZE.recipe
@@ -113,7 +115,22 @@ def test_tables_have_the_paper_s_numbers_beside_ours(outcomes):
                     assert table.number(block, f"{row}, exact", column) is None or (
                         table.number(block, f"{row}, exact", column).paper == value
                     )
-                assert table.number(block, row, "FS held out").paper is None
+                for ours_alone in ("FS held out", "AP"):
+                    assert table.number(block, row, ours_alone).paper is None
+
+
+def test_one_sum_stands_in_tables_1_to_3_and_the_consensus_of_more_sums_in_a_table_of_its_own(outcomes):
+    for name in ("table1", "table2", "table3"):
+        (table,) = outcomes[name].tables
+        for block in table.blocks:
+            assert set(table.rows(block)) >= {row.label for row in ONE_SUM_ROWS}
+    (table,) = outcomes["table-sums"].tables
+    consensus = ("PPGL-C, exact", "One sum, C", "Two sums, C", "Three sums, C")
+    for scenario in (*SIZES, *SHARES, UNEQUAL, NESTED):
+        assert table.rows(scenario.label) == consensus
+    for scenario in UNRELATED:
+        assert table.rows(scenario.label)[:4] == consensus
+        assert table.rows(scenario.label)[4:] == ("PPGL-L, exact", "One sum, L", "One sum, L, chosen at home")
 
 
 def test_held_out_numbers_are_never_better_on_average_than_chosen_ones(outcomes):

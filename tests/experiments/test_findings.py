@@ -1,11 +1,12 @@
 """The page of findings, the paper's numbers, and what is odd about them."""
 
+import re
 from typing import get_args
 
 import numpy as np
 import pytest
 
-from silograph.experiments import claims_algorithm, claims_methods, claims_silos, findings
+from silograph.experiments import claims_algorithm, claims_methods, claims_silos, claims_sums, findings
 from silograph.experiments.claims import Verdict
 from silograph.experiments.findings import oddities
 from silograph.experiments.printed import TABLE_1, TABLE_2, TABLE_3, TABLE_4, TABLE_5, WEIGHTS
@@ -80,6 +81,14 @@ def test_two_seeds_settle_no_comparison_and_the_page_says_that_it_is_a_quick_loo
     assert page.count("**too few draws**") >= 5
 
 
+def test_one_sum_is_judged_in_all_scenarios_with_a_wider_margin_for_twenty_samples_alone(page):
+    lost = "is lost in the mean of"
+    assert re.search(rf"No more than 0\.015 \(0\.03 at N = 20\) {lost} \d of 8 comparisons", page)  # F-score
+    assert re.search(rf"No more than 0\.01 {lost} \d of 8 comparisons", page)  # average precision
+    assert re.search(rf"No more than 0\.015 {lost} \d of 4 comparisons", page)  # unrelated silos
+    assert "N = 100, 2 of 5 unrelated: Three sums, C − PPGL-C, exact" in page
+
+
 def test_what_is_odd_in_print_and_how_near_our_numbers_are_stands_at_the_end(page):
     assert page.index("## The claims") < page.index("## How near our numbers are") < page.index("## Oddities in print")
     assert page.count("\n* Table I") == 3
@@ -88,7 +97,7 @@ def test_what_is_odd_in_print_and_how_near_our_numbers_are_stands_at_the_end(pag
 
 def test_without_data_the_claims_about_them_are_not_tested_and_one_line_says_why(session, monkeypatch):
     monkeypatch.delenv("SILOGRAPH_DATA", raising=False)
-    for module in (claims_methods, claims_silos, claims_algorithm):  # these need no data, and some time
+    for module in (claims_methods, claims_silos, claims_algorithm, claims_sums):  # these need no data, and some time
         monkeypatch.setattr(module, "MAKERS", ())
     (page,) = findings.run(Session(lab=session.lab, scale=SCALE)).pages
     assert page.text.count("| **not tested** |") == 2

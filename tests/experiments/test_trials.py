@@ -5,15 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from silograph import ConsensusGraph
+from silograph import ConsensusGraph, SmoothGraph
 from silograph.errors import SilographError
 from silograph.experiments import trials
 from silograph.experiments.convergence import LOCAL_STEPS, ROUNDS, Descent, follow_descent
 from silograph.experiments.grids import learn_grid, learn_point, objective
 from silograph.experiments.recipe import CONTENDERS, grid_of
-from silograph.experiments.scenarios import BASELINES, MAIN, NESTED, SHARES, SIZES, UNEQUAL
+from silograph.experiments.scenarios import BASELINES, MAIN, NESTED, SHARES, SIZES, UNEQUAL, UNRELATED
 from silograph.experiments.trials import MEASURES, Trial, draw, run_trial, silos_of
-from silograph.metrics import score
+from silograph.metrics import average_precision, score
 from testing.small_experiments import GRIDS, RECIPE, assert_same
 
 SHORT = replace(RECIPE, rounds=8)
@@ -29,6 +29,11 @@ FRONT_DOOR = {
     "ppgl-equal": {"method": "algorithm1", "weights": "equal"},
     "exact": {"method": "exact"},
     "exact-equal": {"method": "exact", "weights": "equal"},
+    "sum": {"method": "oneshot"},
+    "sum-home": {"method": "oneshot"},
+    "sum-1": {"method": "oneshot", "pull": 1.0},
+    "sum-2": {"method": "oneshot", "sums": 2, "pull": 1.0},
+    "sum-3": {"method": "oneshot", "sums": 3, "pull": 1.0},
 }
 
 
@@ -43,8 +48,9 @@ def test_a_trial_has_a_score_of_every_graph_at_every_point(unequal):
         n_graphs = 5 if method in BASELINES else 6  # and the consensus
         scores = unequal[f"{method}/scores"]
         assert scores.shape == (2 ** len(CONTENDERS[method].searches), n_graphs, len(MEASURES))
-        assert (scores[..., :3] >= 0).all()
-        assert (scores[..., :3] <= 1).all()
+        shares = np.delete(scores, MEASURES.index("RE"), axis=-1)
+        assert (shares >= 0).all()
+        assert (shares <= 1).all()
         assert unequal[f"{method}/seconds"].shape == ()
         assert (f"{method}/gamma" in unequal) == (method not in BASELINES)
     assert unequal["ppgl/gamma"].shape == (4, 5)
@@ -54,10 +60,10 @@ def test_a_trial_has_a_score_of_every_graph_at_every_point(unequal):
 def front_door(method, point, signals):
     """The same by the estimator; μ is given in units of 4β."""
     beta = point.get("beta", 0.7)
-    asked = {name: point[name] for name in ("nu", "lam") if name in point}
+    asked = {name: point[name] for name in ("nu", "lam", "sparsity") if name in point}
     if "strength" in point:
         asked["pull"] = point["strength"] / (4 * beta)
-    if not method.startswith("exact"):
+    if not method.startswith(("exact", "sum")):
         asked |= {"rounds": 8, "local_steps": 5, "step": 0.005, "momentum": 0.9, "first_weight": 0.1}
     return ConsensusGraph(alpha=1.0, beta=beta, zeta=0.5, n_jobs=1, **FRONT_DOOR[method], **asked).fit(signals)
 
@@ -71,14 +77,22 @@ def test_scores_are_those_of_the_estimator(method, unequal):
         pairs = [(drawn.graphs[name], model.graphs_[name]) for name in drawn.signals]
         if method not in BASELINES:
             pairs.append((drawn.consensus, model.consensus_graph_))
-        found = [score(truth, graph, 0.01) for truth, graph in pairs]
-        expected = [[one.precision, one.recall, one.f_score, one.relative_error] for one in found]
+        found = [(score(truth, graph, 0.01), average_precision(truth, graph)) for truth, graph in pairs]
+        expected = [[one.precision, one.recall, one.f_score, one.relative_error, ap] for one, ap in found]
         ours = unequal[f"{method}/scores"][k]
         if method.startswith("exact") and k % 2:  # started at the optimum for the last λ: the same to a gap of 1e-6
             np.testing.assert_allclose(ours[:, 3], np.array(expected)[:, 3], atol=2e-3)
-            np.testing.assert_allclose(ours[:, :3], np.array(expected)[:, :3], atol=0.04)  # a pair or two
+            np.testing.assert_allclose(ours, expected, atol=0.04)  # a pair or two
         else:
             np.testing.assert_allclose(ours, expected, atol=1e-9)
+
+
+def test_pairs_without_an_edge_of_the_pooled_graph_are_ranked_as_by_the_estimator():
+    scenario = replace(SIZES[0], methods=("sum-home",))
+    drawn = draw(scenario, 3)
+    pooled = SmoothGraph(alpha=1.0, beta=0.7, zeta=0.5, tol=1e-10).fit(np.vstack(list(drawn.signals.values())))
+    ranked = run_trial(Trial(scenario=scenario, seed=3, recipe=SHORT))["sum-home/ranked"]
+    assert ranked == pytest.approx(average_precision(drawn.consensus, pooled.scores_), abs=1e-6)
 
 
 def test_the_same_seed_gives_the_same_numbers_and_another_seed_others(unequal):
@@ -104,6 +118,20 @@ def test_the_scenarios_are_those_of_the_paper():
     assert UNEQUAL.n_samples == (20, 40, 60, 80, 100)
     assert NESTED.shared == (1.0, 0.8, 0.6, 0.4, 0.2)
     assert set(MAIN) < set(CONTENDERS)
+
+
+def test_unrelated_silos_have_graphs_of_other_draws_and_all_else_is_as_it_was():
+    related, last = draw(SIZES[-1], 7), draw(UNRELATED[1], 7)
+    assert UNRELATED[1].unrelated == 2
+    assert last.consensus == related.consensus
+    assert [last.graphs[name] == related.graphs[name] for name in related.graphs] == [True, True, True, False, False]
+    shared = related.consensus.adjacency() > 0
+    for name in ("C1", "C2", "C3"):
+        assert (last.graphs[name].adjacency()[shared] > 0).all()
+    for name in ("C4", "C5"):
+        assert (last.graphs[name].adjacency()[shared] > 0).mean() < 0.8
+        np.testing.assert_array_equal(last.signals[name].shape, related.signals[name].shape)
+    assert draw(UNRELATED[0], 7).graphs["C5"] == last.graphs["C5"] != draw(UNRELATED[0], 8).graphs["C5"]
 
 
 def test_the_last_parameter_of_a_grid_runs_fastest():

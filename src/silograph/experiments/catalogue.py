@@ -30,6 +30,7 @@ EXPERIMENTS = (
     Experiment(name="table2", shows="Table II: every method on silos that share 30, 60 and 90 % of their edges"),
     Experiment(name="table3", shows="Table III: with and without adaptive weights"),
     Experiment(name="table-beta", shows="Tables I and II with β as the paper says: IGL's best"),
+    Experiment(name="table-sums", shows="The consensus from one, two and three sums, also with unrelated silos"),
     Experiment(name="table4", shows="Table IV: communities in graphs of images", data="COIL-20"),
     Experiment(
         name="table5", shows="Table V: graphs of autistic and other brains, with a permutation test", data="ABIDE"

@@ -79,7 +79,7 @@ def adaptive_weights_help(evidence: Evidence) -> Claim:
         f"{s.label}, {row} {format_point(chosen.at_edge)}"
         for s in (UNEQUAL, NESTED)
         for row, chosen in evidence.choices[s.label].items()
-        if chosen.at_edge and not row.endswith(EXACT)
+        if chosen.at_edge and row.startswith("PPGL") and not row.endswith(EXACT)
     ]
     after = (
         "Equal weights have a grid of ν of their own: with γ = 1/I, a ν of the adaptive grid pulls about ten times "

@@ -8,10 +8,11 @@ from silograph.experiments.comparison import ABLATION_ROWS, MAIN_ROWS, Choices
 from silograph.experiments.figure_convergence import descents
 from silograph.experiments.lab import Arrays
 from silograph.experiments.recipe import Recipe
-from silograph.experiments.scenarios import NESTED, SHARES, SIZES, UNEQUAL, Scenario
+from silograph.experiments.scenarios import NESTED, SHARES, SIZES, UNEQUAL, UNRELATED, Scenario
 from silograph.experiments.selection import CONSENSUS, Row, choose
 from silograph.experiments.session import Session
 from silograph.experiments.table_beta import AtBestBeta, at_best_beta
+from silograph.experiments.table_sums import PERSONAL_ROWS, choices_of
 
 EVEN = (*SIZES, *SHARES)
 LOCAL_ROW = Row(label="PPGL-L", method="ppgl")
@@ -25,6 +26,7 @@ class Evidence:
 
     recipe: Recipe
     choices: Choices
+    sums: Choices  # of the consensus from one, two and three sums
     trials: Mapping[str, Sequence[Arrays]]  # by scenario
     descents: Sequence[Arrays]
     at_best_beta: Mapping[str, AtBestBeta]  # by scenario
@@ -50,14 +52,23 @@ class Evidence:
 
 def gather(session: Session) -> Evidence:
     """Run what has not been run yet, and choose."""
-    scenarios = (*EVEN, UNEQUAL, NESTED)
+    scenarios = (*EVEN, UNEQUAL, NESTED, *UNRELATED)
     trials = dict(zip((s.label for s in scenarios), session.trials(*scenarios), strict=True))
-    rows = {scenario.label: MAIN_ROWS for scenario in EVEN} | {s.label: ABLATION_ROWS for s in (UNEQUAL, NESTED)}
+    rows = {
+        **{s.label: MAIN_ROWS for s in EVEN},
+        **{s.label: ABLATION_ROWS for s in (UNEQUAL, NESTED)},
+        **{s.label: PERSONAL_ROWS for s in UNRELATED},
+    }
     choices = {
         s.label: {row.label: choose(row, s, trials[s.label], session.recipe) for row in rows[s.label]}
         for s in scenarios
     }
     _, followed = descents(session)
     return Evidence(
-        recipe=session.recipe, choices=choices, trials=trials, descents=followed, at_best_beta=at_best_beta(session)
+        recipe=session.recipe,
+        choices=choices,
+        sums=choices_of(session),
+        trials=trials,
+        descents=followed,
+        at_best_beta=at_best_beta(session),
     )

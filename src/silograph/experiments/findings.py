@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from silograph.errors import DataError
-from silograph.experiments import claims_algorithm, claims_methods, claims_silos, table4, table5
+from silograph.experiments import claims_algorithm, claims_methods, claims_silos, claims_sums, table4, table5
 from silograph.experiments.claims import LEVEL, MARGIN, Claim, markdown
 from silograph.experiments.comparison import table_of
 from silograph.experiments.evidence import Evidence, gather
@@ -23,7 +23,7 @@ def run(session: Session) -> Outcome:
     """Gather the evidence, judge, and write."""
     evidence = gather(session)
     deviation = deviations(_tables(evidence), MEASURES)
-    makers = (*claims_methods.MAKERS, *claims_silos.MAKERS, *claims_algorithm.MAKERS)
+    makers = (*claims_methods.MAKERS, *claims_silos.MAKERS, *claims_algorithm.MAKERS, *claims_sums.MAKERS)
     claims = [*(make(evidence) for make in makers), *_real_claims(session)]
     if session.scale.is_quick:
         claims = [

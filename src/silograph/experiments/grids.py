@@ -19,7 +19,7 @@ class PointResult:
     graphs: Matrix  # (silos, pairs)
     consensus: Vector
     gamma: Vector  # (silos,)
-    gap: float = np.nan  # certified, relative; NaN where an iteration has none
+    gap: float = np.nan  # certified, relative; the largest where silos have their own; NaN for an iteration
 
 
 def learn_point(silos: Sequence[Silo], contender: Contender, recipe: Recipe, point: Point) -> StudyResult:
@@ -36,7 +36,7 @@ def learn_grid(silos: Sequence[Silo], contender: Contender, recipe: Recipe) -> l
                 graphs=np.stack(list(study.graphs.values())),
                 consensus=study.consensus,
                 gamma=np.array(list(study.contributions.values())),
-                gap=study.gap,
+                gap=max([study.gap, *(of_silo["gap"] for of_silo in study.evidence.values() if "gap" in of_silo)]),
             )
             for study in _studies(silos, contender, recipe, points)
         ]

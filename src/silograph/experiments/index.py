@@ -16,6 +16,8 @@ CHOICES = {
     "scored against": "PPGL-C: the shared graph; all others: each silo's own graph, then averaged over silos",
     "baselines": "silos weigh 1/I each; FedAvg and FedProx restart momentum each round; MRMTL: (μ/2)‖w_i − mean‖²; "
     "Ditto: FedAvg and (μ/2)‖w_i − w_global‖²",
+    "unrelated silos": "the last of five silos, with the graph and signals of other draws; the shared graph is the "
+    "others'",
     "tuning": "each row by its own best mean FS over all seeds; a held-out choice beside it",
 }
 
@@ -35,6 +37,7 @@ def index_page(session: Session, experiments: Sequence[Experiment]) -> str:
         "grid of λ": _as_set(grids.lams),
         "grid of ν for equal weights": _as_set(grids.equal_nus),
         "grid of μ": _as_set(grids.strengths),
+        "grid of sparsity of one sum": _as_set(grids.sparsities),
     }
     quick = "\n**A quick look: few draws, coarse grids. Not for conclusions.**\n" if scale.is_quick else ""
     lines = [

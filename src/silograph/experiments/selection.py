@@ -73,7 +73,7 @@ def at_edge(point: Point, points: Sequence[Point]) -> Point:
     out = {}
     for name, value in point.items():
         values = {other[name] for other in points}
-        if len(values) > 1 and value in (min(values), max(values)):
+        if len(values) > 1 and value in (min(values), max(values)) and value != 0:  # below 0 there is nothing
             out[name] = value
     return out
 

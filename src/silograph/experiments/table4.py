@@ -11,7 +11,7 @@ import numpy as np
 from silograph.datasets.coil import load_coil20
 from silograph.datasets.locate import COIL20, fingerprint, locate
 from silograph.experiments.claims import Claim, better_than
-from silograph.experiments.comparison import MAIN_ROWS, format_point
+from silograph.experiments.comparison import PAPER_ROWS, format_point
 from silograph.experiments.images import MEASURES, NMI, ImageTrial, draw_objects, run_image_trial
 from silograph.experiments.lab import Arrays
 from silograph.experiments.outcome import EXACT, Number, Outcome, Table, mean_and_error
@@ -29,7 +29,7 @@ RAW, SCALED = "Raw pixels", "In units of the mean distance"
 BASELINES = ("IGL", "FedAvg", "FedProx", "MRMTL", "Ditto")
 RAW_BETAS = (0.0001, 0.001, 0.01, 0.1)  # the unit is about a tenth, and β goes with its square
 ALONE = Row(label="IGL, own β", method="igl-own")
-ROWS = (*(row for row in MAIN_ROWS if row.method != ALONE.method), Row(label="IGL, exact", method="igl-exact"))
+ROWS = (*(row for row in PAPER_ROWS if row.method != ALONE.method), Row(label="IGL, exact", method="igl-exact"))
 
 
 def run(session: Session) -> Outcome:

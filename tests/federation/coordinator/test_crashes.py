@@ -17,7 +17,7 @@ from silograph.federation.coordinator.history import History
 from silograph.federation.coordinator.run import CoordinatorRun, open_run
 from silograph.federation.envelope import open_message
 from silograph.federation.site.audit import verify
-from testing.conformance import ALGORITHM1, DITTO, EXACT, GIVEN, assert_same_result, digests, learned_here
+from testing.conformance import ALGORITHM1, DITTO, EXACT, GIVEN, ONESHOT, assert_same_result, digests, learned_here
 from testing.consortium import NODES, SERVER, SITES, Consortium, Loopback, as_data, close, conduct_elsewhere, processes
 
 # Few rounds of set-up: ν and λ are given
@@ -25,6 +25,7 @@ METHODS = {
     "exact": 'method = "exact"\nnu = 2.0\nlam = 0.05\nrounds = 4\n' + GIVEN,
     "algorithm1": 'method = "algorithm1"\nnu = 2.0\nlam = 0.05\nrounds = 2\n' + GIVEN,
     "ditto": DITTO,
+    "oneshot": ONESHOT,
 }
 LONG = EXACT.replace("rounds = 4", "rounds = 14\ntol = 1e-13")  # until points are mixed, many of which a site keeps
 PAIR = SITES[:2]
@@ -142,7 +143,7 @@ def test_a_run_cut_short_at_every_message_of_every_site_ends_in_the_same_bits(tm
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", [LONG, ALGORITHM1, DITTO], ids=METHODS)
+@pytest.mark.parametrize("method", [LONG, ALGORITHM1, DITTO, ONESHOT], ids=METHODS)
 def test_a_run_cut_short_once_anywhere_ends_in_the_same_bits(tmp_path, method, undisturbed):
     places: list[tuple] = []
     consortium = Consortium(tmp_path / "first")
