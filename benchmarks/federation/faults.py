@@ -38,7 +38,10 @@ from testing.real_federation import study_text
 from testing.waiting import eventually
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
-LEARN = 'method = "algorithm1"\nrounds = 60\nalpha = 0.5\nbeta = 0.25'
+LEARN = {  # what is disturbed: sixty rounds, or two exchanges
+    "algorithm1": 'method = "algorithm1"\nrounds = 60\nalpha = 0.5\nbeta = 0.25',
+    "oneshot": 'method = "oneshot"\ndegree = 3',
+}
 CERTIFIED = 'method = "exact"\ndegree = 3\ntol = 1e-9'
 CONTINUE = f'on_missing = "continue"\ntimeout = {TIMEOUT:g}'
 FOUR_SITES = ("kyoto", "lima", "oslo", "quito")
@@ -55,6 +58,7 @@ class Table:
     """What was measured so far, on disk after every case."""
 
     path: Path
+    learn: str  # [learn] of the study
     usual: list[float] = field(default_factory=list)  # seconds of undisturbed runs
     cases: list[dict[str, Any]] = field(default_factory=list)
 
@@ -79,7 +83,7 @@ class Table:
     def write(self) -> None:
         """Write the page and the data."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        report = {"machine": facts(), "study": LEARN, "undisturbed": self.usual, "cases": self.cases}
+        report = {"machine": facts(), "study": self.learn, "undisturbed": self.usual, "cases": self.cases}
         self.path.with_suffix(".json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
         self.path.write_text(page(report), encoding="utf-8")
 
@@ -113,14 +117,14 @@ def page(report: dict[str, Any]) -> str:
 
 def measure(federation: RealFederation, table: Table, names: list[str], repeats: int) -> None:
     """Faults whose run must end as the undisturbed one does."""
-    _, expected = undisturbed(federation)  # compiles
+    _, expected = undisturbed(federation, table.learn)  # compiles
 
     def judge(stage: Stage) -> str:
         return different(digests(stage.out), expected)
 
     def look(times: int) -> None:
         for _ in range(times):
-            seconds, found = undisturbed(federation)
+            seconds, found = undisturbed(federation, table.learn)
             assert not different(found, expected), "undisturbed runs differ"
             table.usual.append(seconds)
             print(f"undisturbed: {seconds:.1f} s", flush=True)
@@ -129,7 +133,7 @@ def measure(federation: RealFederation, table: Table, names: list[str], repeats:
     for name in names:
         for first in range(0, repeats, OFTEN):
             times = min(OFTEN, repeats - first)
-            repeat(federation, table, name, times, judge, lambda number: study_text(LEARN, name=f"faults {number}"))
+            repeat(federation, table, name, times, judge, lambda k: study_text(table.learn, name=f"faults {k}"))
             look(1)
 
 
@@ -193,12 +197,12 @@ def _wrong(stage: Stage, code: int, judge: Judge) -> str:
         return f"other than in one process: {error}"
 
 
-def undisturbed(federation: RealFederation) -> tuple[float, dict[str, str]]:
+def undisturbed(federation: RealFederation, learn: str) -> tuple[float, dict[str, str]]:
     """The duration of a run, and its result."""
     number = next(NUMBERS)
     out = federation.folder / f"out-{number}"
     began = time.monotonic()
-    federation.run(study_text(LEARN, name=f"faults {number}"), out)
+    federation.run(study_text(learn, name=f"faults {number}"), out)
     return time.monotonic() - began, digests(out)
 
 
@@ -262,8 +266,9 @@ def main() -> None:
     parser.add_argument("--only", default="", help="faults whose name has this in it")
     parser.add_argument("--out", type=Path, default=RESULTS / "federation_faults.md", help="page to write")
     parser.add_argument("--more", action="store_true", help="add to what the page's data have")
+    parser.add_argument("--method", choices=LEARN, default="algorithm1", help="of the run that is disturbed")
     asked = parser.parse_args()
-    table = Table(asked.out)
+    table = Table(asked.out, LEARN[asked.method])
     if asked.more:
         report = json.loads(asked.out.with_suffix(".json").read_text())
         table.usual, table.cases = report["undisturbed"], report["cases"]
@@ -276,7 +281,7 @@ def main() -> None:
                 measure(federation, table, plain, asked.repeats)
         if certified:
             with RealFederation(Path(place) / "four", sites=FOUR_SITES) as federation:
-                table.usual = table.usual or [undisturbed(federation)[0]]
+                table.usual = table.usual or [undisturbed(federation, table.learn)[0]]
                 measure_certified(federation, table, certified, asked.repeats)
     print(page(json.loads(asked.out.with_suffix(".json").read_text())))
 
