@@ -21,7 +21,7 @@ from silograph.protocol.checks import LONGEST_LIST, REPORTABLE
 from silograph.protocol.messages import Field, Header, Parts, Task, Update, parts_of
 from silograph.protocol.packing import NUMBER, Piece, pack, packed_size, unpack
 
-WIRE_FORMAT = 3
+WIRE_FORMAT = 4
 HEAD = struct.Struct("<4sHBxIQ")  # magic, format, kind, header bytes, payload bytes
 MAGIC = b"SLGR"
 LONGEST_PART = 2**31  # numbers: 16 GB, far beyond any graph this library learns

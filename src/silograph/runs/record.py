@@ -14,7 +14,7 @@ import numpy as np
 from silograph._util.plain import PlainDataError, from_plain
 from silograph.errors import GraphError
 
-RECORD_FORMAT = 2
+RECORD_FORMAT = 3
 AGAIN = "Run `silograph learn` again, or bring the folder back as it was."
 
 

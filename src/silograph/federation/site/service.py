@@ -7,7 +7,6 @@ stays at the site.
 
 import hashlib
 import json
-import math
 import os
 import threading
 import traceback
@@ -19,7 +18,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from silograph._util.documents import parse_json
 from silograph.errors import OutputError, ProtocolError, SilographError
 from silograph.federation.envelope import SignedMessage, VerifiedMessage, open_message
 from silograph.federation.folders import SiteFolder
@@ -32,18 +30,16 @@ from silograph.federation.site.audit import AuditLog
 from silograph.federation.site.counters import count_table_round
 from silograph.federation.site.data import check_nodes, open_table
 from silograph.federation.site.gate import Gate
+from silograph.federation.site.parsing import contents_of, parse_hello, parse_scalars, plain_entries
 from silograph.federation.site.restored import check_witness
 from silograph.federation.site.run import LEARN, SETUP, SiteRun, open_site_run
 from silograph.federation.site.settings import SiteSettings, read_site
 from silograph.federation.site.settings_log import note_settings
 from silograph.federation.site.state import version_in
-from silograph.federation.study_file import StudyFile, parse_study
+from silograph.federation.study_file import StudyFile
 from silograph.federation.witness import Witness
-from silograph.methods.common.registry import UnknownMethodError
 from silograph.methods.common.settings import PAPER_ROUNDS
-from silograph.methods.common.setup import SCALARS
 from silograph.protocol.codec import decode_task, encode_update
-from silograph.protocol.messages import Update, parts_of
 
 TURN_SECONDS = 5.0  # that a request waits for the one before it
 MOST_RUNS_OPEN = 4  # each holds the table's costs; a run that is closed is greeted again
@@ -82,7 +78,7 @@ class SiteService:
             code = error.code if isinstance(error, Refused) else "malformed"
             digest = hashlib.sha256(data).hexdigest()
             return self._seal(digest, {}, self._refusal(code, str(error), {"bytes": len(data)}))
-        entry = _plain(request.head, "kind", "run", "stage", "step", "round")
+        entry = plain_entries(request.head, "kind", "run", "stage", "step", "round")
         about: dict[str, Any] = {"from": request.sender, **entry, "bytes": len(data)}
         if not self._lock.acquire(timeout=TURN_SECONDS):
             return self._seal(request.digest, request.head, Reply(code="busy", log={**about, "code": "busy"}))
@@ -134,7 +130,7 @@ class SiteService:
             return self._refusal("internal", f"the trace is in {self.folder.errors.name}", about)
 
     def _hello(self, request: VerifiedMessage) -> Reply:
-        run, (study, nodes, silos) = self._run_of(request), _parse_hello(request)
+        run, (study, nodes, silos) = self._run_of(request), parse_hello(request)
         check_witness(self.folder, self.log, request.head.get("witness"))
         self._check_study(study, request.sender)
         self._check_sites(silos)
@@ -156,7 +152,7 @@ class SiteService:
         stage = request.text("stage")
         if stage not in (SETUP, LEARN):
             raise Refused("malformed", f"stage {stage!r}")
-        scalars = _scalars(request, stage)
+        scalars = parse_scalars(request, stage)
         task = decode_task(request.body, n_pairs=site_run.silo.pairs.size)
         announced = (site_run.run, request.head.get("step"), request.head.get("round"))  # the log has it from the head
         if (task.header.run, task.header.step, task.header.round) != announced:
@@ -175,7 +171,7 @@ class SiteService:
             report = site_run.study.settings.report and self.settings.report
             update = site_run.answer(method, stage, scalars, task, digest, report=report)
             seconds = site_run.seconds
-        return Reply(body=encode_update(update), log={"left": _contents(update), "seconds": round(seconds, 4)})
+        return Reply(body=encode_update(update), log={"left": contents_of(update), "seconds": round(seconds, 4)})
 
     def _finish(self, request: VerifiedMessage) -> Reply:
         site_run = self._site_run(request)
@@ -183,7 +179,7 @@ class SiteService:
         update = site_run.finish(decode_task(request.body, n_pairs=site_run.silo.pairs.size), self.folder.results)
         if not (site_run.study.share_graphs and self.settings.share_graph):
             raise Refused("kept", "the graph stays here, in results/")
-        return Reply(body=encode_update(update), log={"left": _contents(update)})
+        return Reply(body=encode_update(update), log={"left": contents_of(update)})
 
     def _status(self, request: VerifiedMessage) -> Reply:
         try:
@@ -283,7 +279,7 @@ class SiteService:
 
     def _seal(self, digest: str, head: Mapping[str, Any], reply: Reply, witness: Witness | None = None) -> bytes:
         data = self._sign(digest, head, reply, witness)
-        what = {"what": "refused" if reply.code else "answered", **_plain(head, "run", "round")}
+        what = {"what": "refused" if reply.code else "answered", **plain_entries(head, "run", "round")}
         if reply.body:
             what["sha256"] = hashlib.sha256(reply.body).hexdigest()  # so that the log can be held against what arrived
         try:
@@ -310,50 +306,3 @@ class SiteService:
             handle = os.open(self.folder.errors, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             with os.fdopen(handle, "a", encoding="utf-8") as file:
                 file.write(f"{datetime.now(UTC).isoformat()}\n{traceback.format_exc()}\n")
-
-
-def _parse_hello(request: VerifiedMessage) -> tuple[StudyFile, tuple[str, ...], tuple[str, ...]]:
-    """The study, the nodes and the silos that a hello names."""
-    try:
-        about = parse_json(request.body)
-        study = parse_study(about["study"].encode(), source="study")
-        nodes, silos = (tuple(about[name]) for name in ("nodes", "silos"))
-    except UnknownMethodError as error:  # of a package that this site does not have
-        raise Refused("method", str(error)) from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise Refused("malformed", f"the study cannot be read: {error}") from error
-    if not all(isinstance(name, str) and name for name in (*nodes, *silos)) or len(set(silos)) != len(silos):
-        raise Refused("malformed", "nodes and silos must be names, each silo once")
-    if request.head["to"] not in silos:
-        raise Refused("malformed", "this site is not among the silos of the run")
-    if study.sites is not None and not set(silos) <= set(study.sites):
-        raise Refused("sites", f"{', '.join(silos)}: the study names others")
-    if len(silos) < study.policy.needed(len(study.sites or silos)):
-        raise Refused("sites", f"{len(silos)} sites are fewer than the study promises")
-    if study.nodes is not None and study.nodes != nodes:
-        raise Refused("nodes", "the nodes sent along are not those of the study file")
-    return study, nodes, silos
-
-
-def _plain(head: Mapping[str, Any], *names: str) -> dict[str, str | int]:
-    """Those entries of a head that the log can hold."""
-    found = {name: head[name] for name in names if name in head}
-    fitting = {name: isinstance(value, int) and abs(value) < 2**63 for name, value in found.items()}
-    return {name: value for name, value in found.items() if isinstance(value, str) or fitting[name]}
-
-
-def _scalars(request: VerifiedMessage, stage: str) -> dict[str, float]:
-    """What set-up found, once it has ended: finite numbers, none negative, α and β above 0."""
-    scalars, names = request.head.get("scalars", {}), SCALARS if stage == LEARN else ()
-    if not isinstance(scalars, dict) or set(scalars) != set(names):
-        raise Refused("malformed", f"expected the model's parameters {', '.join(names) or 'not yet'}")
-    for name, value in scalars.items():
-        if type(value) is not float or not 0 <= value < math.inf or (value == 0 and name in ("alpha", "beta")):
-            raise Refused("malformed", f"the model's parameter {name} is no number that it can be")
-    return scalars
-
-
-def _contents(update: Update) -> str:
-    """The names in an answer and how many numbers each has, never the numbers."""
-    parts = [f"{name} ({1 if isinstance(part, float) else part.size})" for name, part in parts_of(update).items()]
-    return ", ".join([*parts, *(f"{name} (1, reported)" for name in update.reported)])
