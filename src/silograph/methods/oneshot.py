@@ -41,7 +41,7 @@ from silograph.protocol.units import Units
 # γ = 1/(distance² + ε), as means weigh by 1/variance; the paper's 1/distance turns fewer away. In brackets the mean
 # F-score of the consensus from two / three sums, tuned, over 30 seeds: in the eight scenarios of Tables I to III; and
 # in four where one or two of five silos are unrelated to the rest. As it stands .711/.709; .728/.746.
-# One sum has .710; .675.
+# One sum has .710; .675. On 30 seeds that had no part in the choice: .708/.704; .725/.741, and one sum .706; .680.
 WEIGHING_POWER = 2  # [1: .713/.713; .704/.715]
 # Of all silos alike, in units of 4β: [0: .712/.711; .709/.718, 1: .712/.710; .719/.735, 10: .710/.706; .736/.755,
 # 1000, where the distance is the force on the silo: .706/.696; .739/.747]
