@@ -140,7 +140,7 @@ def test_sums_are_right_and_bounds_lie_outside(seed, n_silos):
     assert Fraction(total.number("bound")) <= exact["bound"]
     for k, got in enumerate(total.vector("force")):
         force = sum(Fraction(parts_of(one)["force"][k]) for one in updates)
-        step = Fraction(2) ** (UNITS.exponent("slope") - FRACTION_BITS)
+        step = Fraction(2) ** (UNITS.exponents["slope"] - FRACTION_BITS)
         assert abs(Fraction(float(got)) - force) <= n_silos * step + abs(force) * Fraction(2) ** -52
 
 

@@ -92,7 +92,7 @@ def with_unit(settings: StudySettings, silos: Sequence[Silo]) -> StudySettings:
     unit = unit_for([silo.cost for silo in silos]) if settings.cost_unit is None else settings.cost_unit
     for silo in silos:
         check_costs(silo.cost, unit, silo.name)
-    return replace(settings, cost_unit=unit)
+    return settings if settings.cost_unit == unit else replace(settings, cost_unit=unit)
 
 
 def run_identity(silos: Sequence[Silo], settings: StudySettings, start: Vector | None = None) -> str:

@@ -10,7 +10,9 @@ added, and a term travels as the float64 that it is.
 A single number is a Python integer here; a vector is an array (n, 3) of uint64, the lowest limb first.
 """
 
+from collections.abc import Callable
 from enum import IntEnum
+from math import ceil, floor, ldexp
 from typing import cast
 
 import numpy as np
@@ -35,17 +37,22 @@ class Rounding(IntEnum):
     DOWN = 2
 
 
+ROUNDED: dict[Rounding, Callable[[float], int]] = {
+    Rounding.NEAREST: round,
+    Rounding.UP: ceil,
+    Rounding.DOWN: floor,
+}  # of a float64 to a whole number, exactly
+
+
 def number_to_fixed(x: float, unit: int, rounding: Rounding) -> int:
     """The whole number for x in units of 2^unit."""
-    mantissa, denominator = x.as_integer_ratio()
-    shift = FRACTION_BITS - unit - (denominator.bit_length() - 1)
-    return mantissa << shift if shift >= 0 else _shift_right(mantissa, -shift, rounding)
+    return ROUNDED[rounding](ldexp(x, FRACTION_BITS - unit))  # the product with a power of two is exact
 
 
 def fixed_to_number(whole: int, unit: int, rounding: Rounding) -> float:
     """The float64 for a whole number in units of 2^unit."""
     excess = max(abs(whole).bit_length() - 53, 0)
-    return float(np.ldexp(float(_shift_right(whole, excess, rounding)), excess - FRACTION_BITS + unit))
+    return ldexp(_shift_right(whole, excess, rounding), excess - FRACTION_BITS + unit)
 
 
 def _shift_right(whole: int, bits: int, rounding: Rounding) -> int:

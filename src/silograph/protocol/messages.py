@@ -22,7 +22,7 @@ Reported = Mapping[str, Mapping[str, float]]  # silo → name → number
 Bound = Literal["degree", "pairs", "force", "cost"]  # what a number cannot exceed, by its name: checks.py
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # compared by identity, so that limits are found fast
 class Field:
     """What one named part of a message must be, and how it is added up."""
 

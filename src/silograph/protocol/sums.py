@@ -20,7 +20,7 @@ from silograph.protocol.fixed import (
     vector_of,
     zeros,
 )
-from silograph.protocol.messages import Field, Header, Reported, Total, Update, parts_of
+from silograph.protocol.messages import Field, Header, Parts, Reported, Total, Update, parts_of
 from silograph.protocol.units import Units
 
 
@@ -76,7 +76,7 @@ def open_total(subtotal: Subtotal, fields: Mapping[str, Field], units: Units) ->
     """The sum as numbers, each rounded once."""
     parts = {}
     for name, part in subtotal.parts.items():
-        unit, rounding = units.exponent(fields[name].unit), fields[name].rounding
+        unit, rounding = units.exponents[fields[name].unit], fields[name].rounding
         parts[name] = (
             fixed_to_number(part, unit, rounding) if isinstance(part, int) else vector_of(part, unit, rounding)
         )
@@ -84,7 +84,7 @@ def open_total(subtotal: Subtotal, fields: Mapping[str, Field], units: Units) ->
 
 
 def _add_part(name: str, updates: Sequence[Update], field: Field, units: Units) -> int | Limbs:
-    unit, terms = units.exponent(field.unit), [parts_of(update)[name] for update in updates]
+    unit, terms = units.exponents[field.unit], [parts_of(update)[name] for update in updates]
     if field.kind in ("number", "flag"):
         return sum(number_to_fixed(float(term), unit, field.rounding) for term in terms)
     total = zeros(np.size(terms[0]))
@@ -96,15 +96,28 @@ def _add_part(name: str, updates: Sequence[Update], field: Field, units: Units) 
 def _check_alike(first: Update, update: Update) -> None:
     if update.header != first.header:
         raise ProtocolError(f"{update.silo}: expected an answer to {first.header}, got one to {update.header}.")
-    if _form(update) != (form := _form(first)):
+    if not _have_one_form(parts_of(first), parts_of(update)):
         raise ProtocolError(
             f"{update.silo}, round {first.header.round}: expected parts like those of {first.silo}, "
-            f"{form}, got {_form(update)}. Do all silos have the same pairs and run one version?"
+            f"{_form(first)}, got {_form(update)}. Do all silos have the same pairs and run one version?"
         )
 
 
+def _have_one_form(mine: Parts, theirs: Parts) -> bool:
+    if mine.keys() != theirs.keys():
+        return False
+    for name, part in mine.items():
+        other = theirs[name]
+        if isinstance(part, float) or isinstance(other, float):
+            if not (isinstance(part, float) and isinstance(other, float)):
+                return False
+        elif part.shape != other.shape:
+            return False
+    return True
+
+
 def _form(update: Update) -> dict[str, tuple[int, ...]]:
-    return {name: () if type(part) is float else np.shape(part) for name, part in sorted(parts_of(update).items())}
+    return {name: np.shape(part) for name, part in sorted(parts_of(update).items())}
 
 
 def _distinct(names: list[str]) -> tuple[str, ...]:

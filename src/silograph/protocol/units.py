@@ -6,7 +6,9 @@ All sides know them: α, q = 4β and ρ come from the study or from its set-up. 
 to count in them changes no digit.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
 from math import log2
 from typing import Literal
 
@@ -30,7 +32,7 @@ SMALLEST_COST, LARGEST_COST = 2.0**-36, 2.0**60  # in units: of typical costs, w
 STANDARDISED = 4.0  # the largest cost of standardised nodes: 2(1 − correlation)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Units:
     """What a run's numbers are counted in, and bounds that follow from the model."""
 
@@ -39,26 +41,30 @@ class Units:
     quadratic: float = 1.0  # q = 4β
     rho: float = np.inf  # the largest force
     largest_cost: float = np.inf  # where it is known
+    exponents: Mapping[UnitName, int] = field(init=False, repr=False)  # k by unit, which is 2ᵏ
 
-    def exponent(self, name: UnitName) -> int:
-        """k, the unit being 2ᵏ."""
-        if name == "cost":
-            return round(log2(self.cost))
-        of_alpha, of_quadratic = POWERS[name]
-        return round(of_alpha * log2(self.alpha) + of_quadratic * log2(self.quadratic)) if name != "one" else 0
+    def __post_init__(self) -> None:
+        alpha, quadratic = log2(self.alpha), log2(self.quadratic)
+        found: dict[UnitName, int] = {name: round(a * alpha + q * quadratic) for name, (a, q) in POWERS.items()}
+        object.__setattr__(self, "exponents", found | {"cost": round(log2(self.cost))})
+
+
+units_of = lru_cache(maxsize=16)(Units)  # a run asks for the same in every round of every silo
 
 
 def fits(cost: Vector, unit: float) -> bool:
     """Whether costs are neither too large nor too small for a unit."""
-    typical, largest = _typical(cost), float(cost.max(initial=0.0))
-    return largest <= unit * LARGEST_COST and (typical == 0 or typical >= unit * SMALLEST_COST)
+    if float(cost.max(initial=0.0)) > unit * LARGEST_COST:
+        return False
+    least = unit * SMALLEST_COST
+    return float(cost.min(initial=least)) >= least or not 0 < _typical(cost) < least  # the first is much quicker
 
 
 def unit_for(costs: list[Vector]) -> float:
     """A unit for these silos' costs: 1 where it fits all, else the power of two amid those that may do."""
-    sizes = [(_typical(cost), float(cost.max())) for cost in costs if cost.any()]
-    if not sizes or all(fits(cost, 1.0) for cost in costs):
+    if all(fits(cost, 1.0) for cost in costs):
         return 1.0
+    sizes = [(_typical(cost), float(cost.max())) for cost in costs if cost.any()]
     least = log2(max(largest for _, largest in sizes) / LARGEST_COST)
     most = log2(min(typical for typical, _ in sizes) / SMALLEST_COST)
     return float(2.0 ** round((least + most) / 2))

@@ -54,7 +54,7 @@ from silograph.protocol.messages import (
 )
 from silograph.protocol.method import Answer, Cohort, Decision, Method, States
 from silograph.protocol.silo import Silo, SiloState
-from silograph.protocol.units import Units
+from silograph.protocol.units import Units, units_of
 
 DEFAULT_COUPLING, DEFAULT_SPARSITY = 0.5, 0.1
 SCALARS = ("alpha", "beta", "rho", "lam", "alike")  # all that a silo must know of what set-up found
@@ -101,7 +101,7 @@ class ModelParameters:
     @property
     def units(self) -> Units:
         """What the run's numbers are counted in."""
-        return Units(cost=self.cost_unit, alpha=self.alpha, quadratic=4 * self.beta, rho=self.rho)
+        return units_of(cost=self.cost_unit, alpha=self.alpha, quadratic=4 * self.beta, rho=self.rho)
 
     def is_sound(self, w: Vector) -> bool:
         """Whether gradient steps were not too long."""
@@ -161,8 +161,8 @@ class Setup:
 
     def units(self, task: Task) -> Units:
         if "alpha" not in task.parts:
-            return Units(cost=self.cost_unit)
-        return Units(
+            return units_of(cost=self.cost_unit)
+        return units_of(
             cost=self.cost_unit,
             alpha=task.number("alpha"),
             quadratic=4 * task.number("beta"),
