@@ -85,7 +85,9 @@ def test_the_prompt_says_that_the_graph_leaves_when_the_method_sends_it(consorti
     """`share_graphs = false` keeps it only where no round sends it."""
     said = prompt(consortium, f"{learn}\ndegree = 3", share_graphs="false")
     assert ("Your graph LEAVES this site, in the rounds." in said) == leaves
-    assert ("Your graph is not sent. Whoever has `cost` and the study can compute it all the same." in said) != leaves
+    assert (
+        "Your graph is not sent. Whoever has `cost` and the study can compute it, or one much like it." in said
+    ) != leaves
     assert "Your graph LEAVES this site" in prompt(consortium, f"{learn}\ndegree = 4")
 
 

@@ -128,7 +128,7 @@ def test_settings_of_a_coupled_model_are_refused(name):
 
 @pytest.mark.parametrize("sums", [0, 4, 1.5])
 def test_other_numbers_of_sums_are_refused(sums):
-    with pytest.raises(ParameterError, match="sums: expected 1, 2 or 3"):
+    with pytest.raises(ParameterError, match="sums: expected"):
         StudySettings(method="oneshot", sums=sums)
 
 

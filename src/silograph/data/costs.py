@@ -86,9 +86,13 @@ def read_costs(
     options: TableOptions,
     *,
     order: np.ndarray | None = None,
+    blocks: bool = False,
     on_progress: Callable[[float], None],
 ) -> TableCosts:
-    """The costs of one table; `order` are the columns to take for the nodes of the pairs."""
+    """The costs of one table; `order` are the columns to take for the nodes of the pairs.
+
+    `blocks`: keep its rows in blocks, too, which takes sixteen times the memory.
+    """
     names = signals.names if order is None else [signals.names[column] for column in order]
     if options.precomputed:
         matrix = np.vstack(list(signals.chunks(on_progress)))
@@ -101,7 +105,7 @@ def read_costs(
             row_counter=None,
         )
     moments, reader, row_counter, first = Moments(pairs), BlockReader(pairs), None, True
-    keep = fit_in_memory(pairs)
+    keep = blocks and fit_in_memory(pairs)
     for chunk in signals.chunks(on_progress):
         if first and chunk.shape[0] > 2 and (np.diff(chunk[:, 0]) == 1).all():
             row_counter = signals.names[0]

@@ -89,7 +89,7 @@ def learn_silos(
 
 def with_unit(settings: StudySettings, silos: Sequence[Silo]) -> StudySettings:
     """The settings with the unit of costs: the one given, which must fit every silo, or one that does."""
-    unit = unit_for([silo.cost for silo in silos]) if settings.cost_unit is None else settings.cost_unit
+    unit = unit_for([silo.cost for silo in silos]) if settings.cost_unit is None else settings.cost_unit_used
     for silo in silos:
         check_costs(silo.cost, unit, silo.name)
     return settings if settings.cost_unit == unit else replace(settings, cost_unit=unit)
@@ -102,6 +102,7 @@ def run_identity(silos: Sequence[Silo], settings: StudySettings, start: Vector |
         digest.update(json.dumps([silo.name, silo.n_samples, silo.local_steps]).encode())
         digest.update(silo.pairs.rows.tobytes() + silo.pairs.cols.tobytes() if not silo.pairs.is_all else b"all")
         digest.update(silo.cost.tobytes())
+        digest.update(b"" if silo.blocks is None else silo.blocks.sums.tobytes())
     if start is not None:
         digest.update(start.tobytes())
     return digest.hexdigest()[:32]
@@ -134,7 +135,10 @@ def learn_on(
         consensus=outcome.consensus,
         graphs=graphs,
         contributions={
-            name: numbers["contribution"] for name, numbers in finished.reported.items() if "contribution" in numbers
+            name: numbers["contribution"]
+            for told in (finished.reported, engine.evidence)
+            for name, numbers in told.items()
+            if "contribution" in numbers
         },
         reported=finished.reported,
         evidence=engine.evidence,

@@ -22,7 +22,6 @@ from silograph.estimators.tables import Table, tables_of
 from silograph.graph.allowed import choose_pairs
 from silograph.graph.graph import graph_on
 from silograph.graph.pairs import Pairs
-from silograph.methods.common.registry import spec_of
 from silograph.methods.common.settings import StudySettings
 from silograph.protocol.silo import Silo
 
@@ -285,7 +284,7 @@ class ConsensusGraph(BaseEstimator):
         if self.metric == "precomputed":
             cost = costs_of_distances(table.values, pairs, table.names, source=table.silo)
             return Silo(name=table.silo, pairs=pairs, cost=cost)
-        keep = spec_of(settings.method).blocks and fit_in_memory(pairs)
+        keep = settings.holds_out and fit_in_memory(pairs)
         moments = moments_of_blocks(table.values, pairs) if keep else [Moments.of(table.values, pairs)]
         read = table_costs(moments, pairs, standardize=self.standardize, names=table.names, source=table.silo)
         return Silo(name=table.silo, pairs=pairs, cost=read.cost, n_samples=read.n_samples, blocks=read.blocks)

@@ -20,7 +20,7 @@ from silograph._util.documents import parse_json
 from silograph.errors import ProtocolError
 from silograph.federation.identity import LONGEST_CERTIFICATE, Signer, Trust
 
-MAGIC, ENVELOPE_FORMAT = b"SLGE", 1
+MAGIC, ENVELOPE_FORMAT = b"SLGE", 2
 HEAD = struct.Struct("<4sHHIIQ")  # magic, format, signature bytes, head bytes, certificate bytes, body bytes
 LONGEST_HEAD = 1_000_000  # bytes: the names of a thousand sites, and more
 LONGEST_BODY = 2**34  # bytes

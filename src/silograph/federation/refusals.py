@@ -18,7 +18,7 @@ REASONS = {
     "conflict": "got a second, different request for a round that it had answered; the run must be started anew",
     "out-of-turn": "was asked a round that is not due; the run cannot go on and must be started anew",
     "data-changed": "its data have changed since the run began; bring the old file back there, or start a new run",
-    "data": "its data cannot be read; the reason is in its own log",
+    "data": "its data cannot be read, or do not fit the study (cost_unit, pull); the reason is in its own log",
     "unknown-run": "does not know the run",
     "busy": "is still at work",
     "kept": "keeps its graph to itself",

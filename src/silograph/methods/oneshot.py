@@ -22,9 +22,10 @@ import numpy as np
 
 from silograph._util.types import Vector
 from silograph._util.vectors import distance
+from silograph.data.blocks import MOST_NUMBERS, N_BLOCKS
 from silograph.errors import ProtocolError, SignalError
 from silograph.graph.pairs import Pairs
-from silograph.local.degree import find_theta
+from silograph.local.degree import DEGREE_TOL, find_theta, mean_degree, problem_at
 from silograph.local.problem import LocalProblem
 from silograph.local.solvers.polish import solve_to_rounding
 from silograph.local.solvers.solution import Solution
@@ -46,8 +47,7 @@ WEIGHING_POWER = 2  # [1: .713/.713; .704/.715]
 # Of all silos alike, in units of 4β: [0: .712/.711; .709/.718, 1: .712/.710; .719/.735, 10: .710/.706; .736/.755,
 # 1000, where the distance is the force on the silo: .706/.696; .739/.747]
 WEIGHING_PULL = 3.0
-AGREE = 0.05  # relative: by how much α and β that the sum calls for may differ between machines that round differently
-LARGEST_WEIGHT = 2.0**27  # γ, free of units: at most 1/ε_γ
+ONE_EDGE = 2  # of the degrees' sum
 
 SUM_STEPS = MappingProxyType({"costs": Step(down={}, up={"cost": COSTS})})
 DOWN = {"cost": PAIRS_NONNEGATIVE, "weight": NUMBER}  # Σ γ_i c_i and Σ γ_i
@@ -57,7 +57,7 @@ STEPS = MappingProxyType(
             down=DOWN,
             up={
                 "cost": Field("pairs", "cost", nonnegative=True),
-                "weight": Field("number", nonnegative=True, most=LARGEST_WEIGHT),
+                "weight": Field("number", nonnegative=True),  # γ, free of units
             },
         ),
         "personal": Step(down=DOWN, up={"silos": FLAG}),
@@ -186,6 +186,8 @@ class OneShot:
         if state.own is None:
             self._check_model(cost, total, silo.pairs)
         own = OneShotSilo(weight=1.0) if state.own is None else state.own
+        if not total >= own.weight:
+            raise ScalarsError(f"weight: expected at least this silo's own {own.weight:g} in the sum, got {total:g}.")
         u = self._consensus(cost, total, silo.pairs).w
         problem = self.model.problem(silo)
         if task.header.step == "weigh":
@@ -194,18 +196,29 @@ class OneShot:
         pull, losses = self._choose(silo, problem, own, cost, total) if given is None else (given, {})
         solution = personal_graph(problem, u, pull * 4 * self.model.beta, state.start)
         evidence = {"pull": pull, "gap": solution.gap / problem.scale(solution.primal), **losses}
-        reported = report_on(silo, solution.w, u)
-        return Answer(parts={"silos": 1.0}, state=own, graph=solution.w, evidence=evidence, reported=reported)
+        evidence |= report_on(silo, solution.w, u)  # for its own people: beside the sum, nothing is told
+        return Answer(parts={"silos": 1.0}, state=own, graph=solution.w, evidence=evidence)
 
     def _check_model(self, cost: Vector, weight: float, pairs: Pairs) -> None:
         """The parameters must be those that the sum calls for: nothing else was agreed on."""
         due = pooled_model(self.settings, cost, pairs, self.model.n_silos)
-        for name in ("alpha", "beta", "lam"):
-            given, expected = getattr(self.model, name), getattr(due, name)
-            if abs(given - expected) > AGREE * expected:
-                raise ScalarsError(f"{name}: expected {expected:g}, which the sum calls for, got {given:g}.")
+        alpha, beta = self.model.alpha, self.model.beta
+        if abs(self.model.lam - due.lam) > 1e-9 * due.lam:
+            raise ScalarsError(f"lam: expected {due.lam:g}, which the sum calls for, got {self.model.lam:g}.")
+        if (alpha, beta) != (due.alpha, due.beta) and not self._is_as_near(due, cost, pairs):
+            expected = f"{due.alpha:g}, {due.beta:g}"
+            raise ScalarsError(f"alpha, beta: expected {expected}, which the sum calls for, got {alpha:g}, {beta:g}.")
         if weight != self.model.n_silos:
             raise ProtocolError(f"expected a sum in which {self.model.n_silos} silos count alike, got {weight:g}.")
+
+    def _is_as_near(self, due: ModelParameters, cost: Vector, pairs: Pairs) -> bool:
+        """Whether α and β serve the degree as well as those found here: machines round differently, and ties jump."""
+        asked = degree_asked(self.settings, pairs)
+        if asked is None or due.degree is None or abs(self.model.beta - self.model.alpha / 2) > 1e-9 * self.model.beta:
+            return False
+        problem = problem_at(1 / self.model.alpha, cost / self.model.n_silos, pairs, self.model.zeta)
+        got = mean_degree(problem, solve_to_rounding(problem, None).w)
+        return abs(got - asked) <= abs(due.degree - asked) + ONE_EDGE / pairs.n_nodes + DEGREE_TOL * asked
 
     def _weigh(self, silo: Silo, problem: LocalProblem, u: Vector, start: Vector | None) -> Answer[OneShotSilo]:
         """γ from the silo's graph under a pull common to all, free of units, and the term by which it then counts."""
@@ -262,7 +275,7 @@ def check_silo(settings: StudySettings, silo: Silo) -> None:
     if settings.pull is None and silo.blocks is None:
         raise SignalError(
             f"{silo.name}: a silo chooses its pull by rows that it holds out, and here are none: distances were "
-            "precomputed, or nodes are more than 1448. Give pull, such as pull=1."
+            f"precomputed, or there are more than {MOST_NUMBERS // N_BLOCKS} pairs. Give pull, such as pull=1."
         )
 
 

@@ -159,12 +159,13 @@ def _read(request: LearnRequest, on_progress: OnProgress) -> _Tables:
         for path, table in zip(paths, tables, strict=True)
     ]
     silos, sources = [], {}
+    blocks = isinstance(request.settings, StudySettings) and request.settings.holds_out
     with ThreadPoolExecutor(1) as pool:  # checksums read the files once more, beside the reading
         checksums = [pool.submit(sha256_of, path) for path in paths]
         for name, path, table, order, checksum in zip(names, paths, tables, orders, checksums, strict=True):
             show = partial(on_progress, f"Reading {path.name}")
             show(0.0)
-            read = read_costs(path, table, pairs, options, order=order, on_progress=show)
+            read = read_costs(path, table, pairs, options, order=order, blocks=blocks, on_progress=show)
             silos.append(Silo(name=name, pairs=pairs, cost=read.cost, n_samples=read.n_samples, blocks=read.blocks))
             sources[name] = {
                 "file": str(path),

@@ -86,7 +86,7 @@ def test_approvals_are_listed_oldest_first(tmp_path):
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"x": {}}', f'{{"{OTHER}": {{"name": 1}}}}', f'{{"{OTHER}": true}}'])
 def test_damaged_approvals_approve_nothing(text, tmp_path):
     (tmp_path / "approvals.json").write_text(text)
-    with pytest.raises(ParameterError, match=r"approvals\.json: is damaged\. Put back a copy"):
+    with pytest.raises(ParameterError, match=r"approvals\.json: is damaged, or of an earlier silograph"):
         Approvals(tmp_path).get(OTHER)
     with pytest.raises(ParameterError, match="damaged"):
         Approvals(tmp_path).approve(STUDY.encode(), **GIVEN)

@@ -1,5 +1,6 @@
 """An approval is of one study and one table: what a changed table gives away, nobody gives away unawares."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -149,6 +150,33 @@ def test_a_site_may_ask_for_more_rows_or_for_none(nights):
     assert made.night() == "done"
     made.give(51)
     assert made.night() == "done"
+
+
+def test_a_version_is_compared_again_before_its_first_answer(nights):
+    """Greeted for one version, then another is answered, then the first one is asked for its first round."""
+    at = nights(approve_all=True)
+    at.give(60)
+    greeted, services = at.consortium.run(QUICK), at.consortium.services()
+    recorded: list[bytes] = []
+
+    def tamper(site, data, service):
+        recorded.append(data) if site == SITE else None
+        return service(data)
+
+    head = {"stopped": lambda: len(recorded) > 1, "signer": at.consortium.server, "trust": at.consortium.trust}
+    run_attempt(greeted, Loopback(services, tamper), attempt="a", **head)
+    hello, first = recorded[0], recorded[1]
+    for path in ("state", "answered", "ledger", "rounds"):
+        shutil.rmtree(at.home / path, ignore_errors=True)
+    close(services)
+    services = at.consortium.services()
+    services[SITE].reply(hello)  # for sixty rows
+    at.give(61)
+    assert at.night() == "done"
+    at.give(60)
+    reply = open_message(services[SITE].reply(first), at.consortium.trust)
+    assert reply.head.get("code") == "unapproved", "one row would show"
+    close(services)
 
 
 def test_what_was_answered_is_written_down_before_the_first_answer_leaves(nights):

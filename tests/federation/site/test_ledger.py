@@ -72,6 +72,20 @@ def test_the_fewest_rows_that_become_known_by_themselves(tmp_path, rows, now, fe
     assert compared(tmp_path, rows[list(now)], form="%.15e").fewest == fewest
 
 
+def test_a_row_exchanged_shows_though_signals_ride_on_an_offset(tmp_path, rows):
+    answer(tmp_path, 1e8 + rows[:100])
+    changed = 1e8 + rows[:100]
+    changed[7] = 1e8 + rows[150]
+    assert compared(tmp_path, changed).fewest == 1
+
+
+def test_a_lost_key_is_not_replaced_in_silence(tmp_path, rows):
+    answer(tmp_path, rows[:100])
+    (tmp_path / "ledger" / "key").unlink()
+    with pytest.raises(ParameterError, match="key: is gone"):
+        compared(tmp_path, rows[:101])
+
+
 def test_a_first_version_and_one_answered_before_show_nothing_new(tmp_path, rows):
     assert compared(tmp_path, rows[:100]).objection(20) is None
     answer(tmp_path, rows[:100])
@@ -117,7 +131,7 @@ def test_the_same_rows_in_other_units_or_digits_are_not_taken_for_other_rows_wit
     for other, form in ((1000 * rows[:101], "%.17g"), (rows[:101], "%.4f")):
         comparison = compared(tmp_path, other, form=form)
         assert comparison.changes[0].added == 101
-        assert "no row is as in version" in (comparison.objection(20) or "")
+        assert "a row is as in version" in (comparison.objection(20) or "")
     assert compared(tmp_path, 1000 * rows[:120]).objection(20) is None
     assert compared(tmp_path, 1000 * rows[:101]).objection(0) is None
 

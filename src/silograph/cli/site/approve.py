@@ -67,6 +67,8 @@ def revoke_study(home: Path, study: str) -> None:
     Approvals(home).revoke(sha)
     _log(home, "revoked", f"study {sha}")
     say(f"Revoked {sha}.")
+    if read_site(home).approve_all:
+        say("But site.toml says approve_all: the study is answered all the same. Set it to false to stop that.")
 
 
 def reject_studies(home: Path, study: str | None) -> None:
@@ -123,7 +125,11 @@ def _difference(approvals: Approvals, study: StudyFile) -> list[str]:
     about = f"{last.name!r}, {last.sha}, approved at {last.when}"
     if last.sha == study.sha256:
         return ["", f"It is, to the byte, the study that was approved last ({about})."]
-    before, now = (one.decode().splitlines() for one in (approvals.find(last.sha).read_bytes(), study.text))
+    try:
+        text = approvals.find(last.sha).read_bytes()
+    except ParameterError:
+        return ["", f"The text of the study approved last ({about}) is not kept any more: nothing to compare with."]
+    before, now = (one.decode().splitlines() for one in (text, study.text))
     lines = difflib.unified_diff(before, now, "approved last", "this study", lineterm="")
     return ["", f"Against the study approved last ({about}):", *_indent("\n".join(lines))]
 
@@ -161,7 +167,9 @@ def _leaves(settings: SiteSettings, study: StudyFile, table: Table) -> list[str]
         when = " and ".join([*(["in the rounds"] if sent else []), *(["at the end"] if shares else [])])
         lines += [f"Your graph LEAVES this site, {when}."]
     else:
-        lines += ["Your graph is not sent. Whoever has `cost` and the study can compute it all the same."]
+        lines += ["Your graph is not sent. Whoever has `cost` and the study can compute it, or one much like it."]
+    if study.settings.method == "oneshot":
+        lines += ["The sum comes back to every site: each learns the sum of the others'; of two sites, yours."]
     if not reports:
         lines += ["Your number of samples is not reported. That does not hide it: of rounded data, z/N gives it away."]
     return [*lines, "Stays: the rows of your table, its path, site.toml. The threat model in the docs tells the rest."]

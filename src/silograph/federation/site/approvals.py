@@ -163,7 +163,8 @@ class Approvals:
             found = {"damaged": None}
         if not all(map(_is_approval, found.items())):
             raise ParameterError(
-                f"{self._folder.approvals}: is damaged. Put back a copy, or remove it and approve the studies anew."
+                f"{self._folder.approvals}: is damaged, or of an earlier silograph, whose approvals were not for one "
+                "version of the table. Move it away and approve the studies anew."
             )
         return found
 

@@ -94,7 +94,9 @@ def load_silo(folder: Path, settings: SiteSettings, study: StudyFile, nodes: Seq
         check_nodes(nodes, table.names, settings.name)  # first: a list of a million names is no reason to make pairs
         pairs = pairs_of(study, nodes)
         order = order_of(nodes, table.names, first="the study", silo=settings.name)
-        read = read_costs(path, table, pairs, options, order=order, on_progress=lambda part: None)
+        read = read_costs(
+            path, table, pairs, options, order=order, blocks=study.settings.holds_out, on_progress=lambda part: None
+        )
     except (SilographError, OSError) as error:
         raise Refused("data", f"{settings.data_in(folder)}: {error}") from error
     least = settings.least_samples(len(nodes))

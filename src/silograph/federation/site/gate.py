@@ -45,12 +45,24 @@ class Gate:
         if not approved and not self._settings.approve_all:
             was = "" if approval is None else f"; it was {approval.table}"
             self._refuse(study, asked_by, f"the table has changed, to version {table.version}{was}: approve it anew")
-        objection = self._compare(table)  # also where it is known: the rows must be written down before an answer
-        despite = approval is not None and approved and approval.despite
+        try:
+            self.ledger.rows(table)  # they must be written down before an answer
+        except SignalError as error:
+            raise Refused("data", f"{table.path}: {error}") from error
+        self.check_difference(study, asked_by, table.version)
+        return table.version
+
+    def check_difference(self, study: StudyFile, asked_by: str, version: str) -> None:
+        """Refuse a version that differs too little from those answered before, unless people approved it despite that.
+
+        It is asked when a run begins and again before the first answer: meanwhile, others may have been answered.
+        """
+        objection = self.ledger.compare_version(version).objection(self._settings.min_new_samples)
+        approval = self._approvals.get(study.sha256)
+        despite = approval is not None and approval.table == version and approval.despite
         if objection is not None and not despite:
             cure = "to answer all the same, approve it with --despite-difference"
-            self._refuse(study, asked_by, f"the table has changed, to version {table.version}: {objection}; {cure}")
-        return table.version
+            self._refuse(study, asked_by, f"the table has changed, to version {version}: {objection}; {cure}")
 
     def check_running(self, study: StudyFile, version: str) -> None:
         """Refuse to go on with a run whose approval was taken back, or given anew for another table."""
@@ -62,12 +74,6 @@ class Gate:
         table = look_at_table(self._settings, self._folder.path, self._known)
         self._known = table.known
         return table
-
-    def _compare(self, table: Table) -> str | None:
-        try:
-            return self.ledger.compare(table).objection(self._settings.min_new_samples)
-        except SignalError as error:
-            raise Refused("data", f"{table.path}: {error}") from error
 
     def _refuse(self, study: StudyFile, asked_by: str, why: str) -> None:
         waits = self._approvals.note_pending(study.sha256, study.text.decode(), asked_by=asked_by)

@@ -7,6 +7,7 @@ so we look at groups: rows that the same versions have. A new version may divide
 rows. The sum over every part is then known. Of few rows, it says too much of each.
 
     ledger/key             random, made here: who has not got it cannot try rows out
+    ledger/NAMES.centre    a whole number near each node's mean, of the first version with these nodes
     ledger/VERSION.rows    8 bytes per row, its keyed hash, sorted
     ledger/VERSION.json    how many rows, when first and last, which studies, runs and rounds. It is on the disk before
                            the first answer leaves: a version without it was never answered for
@@ -27,6 +28,7 @@ from numpy.typing import NDArray
 from silograph._util.documents import parse_json
 from silograph._util.files import write_bytes
 from silograph._util.locks import locked
+from silograph._util.types import Matrix, Vector
 from silograph.data.readers import Signals
 from silograph.errors import ParameterError
 from silograph.federation.folders import SiteFolder
@@ -73,10 +75,10 @@ class Comparison:
                 f"themselves; site.toml asks for min_new_samples = {least}"
             )
         for change in self.changes:
-            if change.added == self.rows and abs(self.rows - change.earlier.rows) < least:
+            if change.added > self.rows - least and abs(self.rows - change.earlier.rows) < least:
                 return (
-                    f"no row is as in version {change.earlier.version} of {count_rows(change.earlier.rows)}: if most "
-                    "are the same in other units, digits or columns, the difference of the answers shows the others"
+                    f"hardly a row is as in version {change.earlier.version} of {count_rows(change.earlier.rows)}: if "
+                    "most are the same in other units, digits or columns, the difference of answers shows the others"
                 )
         return None
 
@@ -94,7 +96,7 @@ class Ledger:
             self._folder.mkdir(exist_ok=True, mode=0o700)
             with locked(self._folder / "lock"):
                 key = self._key()
-            hashed = _hash_rows(table.signals, key)
+            hashed = _hash_rows(table.signals, key, self._folder / f"{_digest_of_names(table.signals).hex()}.centre")
             table.check_unchanged()
             with locked(self._folder / "lock"):
                 write_bytes(path, hashed.tobytes(), durable=True, under_lock=True)
@@ -107,8 +109,13 @@ class Ledger:
 
     def compare(self, table: Table) -> Comparison:
         """How this version differs from all that were answered for; if it was itself, nothing new can be shown."""
-        rows = self.rows(table)
-        if (self._folder / f"{table.version}.json").exists():
+        self.rows(table)
+        return self.compare_version(table.version)
+
+    def compare_version(self, version: str) -> Comparison:
+        """The same of a version whose rows were read before."""
+        rows = self._read_rows(version)
+        if (self._folder / f"{version}.json").exists():
             return Comparison(rows=rows.size)
         earlier = self.answered()
         kept = [self._read_rows(each.version) for each in earlier]
@@ -136,6 +143,8 @@ class Ledger:
     def _key(self) -> bytes:
         path = self._folder / "key"
         if not path.exists():
+            if any(self._folder.glob("*.rows")):  # with another key, no row would be known again
+                raise ParameterError(f"{path}: is gone, and rows of earlier versions need it. Put back a copy.")
             write_bytes(path, secrets.token_bytes(KEY_BYTES), durable=True)  # for its owner only
         return path.read_bytes()
 
@@ -169,19 +178,38 @@ def fewest_told_apart(earlier: Sequence[Rows], rows: Rows) -> int | None:
     return min((int(size) for size in parts if size), default=None)
 
 
-def _hash_rows(table: Signals, key: bytes) -> Rows:
-    """A keyed hash per row: the same for the same numbers, up to the digits of a float32, under the same names."""
+def _hash_rows(table: Signals, key: bytes, centre: Path) -> Rows:
+    """A keyed hash per row: the same for the same numbers under the same names, up to the digits of a float32.
+
+    These are the digits of its distance from a centre that all versions share: of signals that ride on an offset, a
+    float32 keeps nothing but the offset, and rows that differ would count as one.
+    """
     order = np.argsort(np.array(table.names, dtype=object))
-    names = sha256(json.dumps(sorted(table.names)).encode()).digest()[: blake2b.PERSON_SIZE]
-    found = bytearray()
+    names = _digest_of_names(table)[: blake2b.PERSON_SIZE]
+    found, middle = bytearray(), None
     for chunk in table.chunks():
+        rows = np.asarray(chunk[:, order], dtype=np.float64)
+        if not rows.size:
+            continue
+        middle = _read_centre(centre, rows) if middle is None else middle
         with np.errstate(over="ignore"):
-            rows = np.ascontiguousarray(chunk[:, order], dtype=np.float32) + np.float32(0)  # -0 becomes 0
-        for row in rows:
+            digits = np.ascontiguousarray(rows - middle, dtype=np.float32) + np.float32(0)  # -0 becomes 0
+        for row in digits:
             found += blake2b(row, digest_size=HASH_BYTES, key=key, person=names).digest()
     hashes = np.sort(np.frombuffer(bytes(found), dtype=np.uint64))
     again = np.arange(hashes.size) - np.searchsorted(hashes, hashes)  # 0 for the first of equal rows
     return np.sort(hashes ^ (again.astype(np.uint64) * ODD))
+
+
+def _digest_of_names(table: Signals) -> bytes:
+    return sha256(json.dumps(sorted(table.names)).encode()).digest()
+
+
+def _read_centre(path: Path, rows: Matrix) -> Vector:
+    """The centre of the first version that had these nodes; of these rows, if there was none."""
+    if not path.exists():
+        write_bytes(path, np.rint(rows.mean(axis=0)).tobytes(), durable=True)
+    return np.frombuffer(path.read_bytes(), dtype=np.float64)
 
 
 def _n_beyond(these: Rows, those: Rows) -> int:

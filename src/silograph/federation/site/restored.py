@@ -17,8 +17,13 @@ from silograph.federation.witness import Witness, parse_witness
 
 
 def check_witness(folder: SiteFolder, log: AuditLog, value: object) -> None:
-    """Refuse if the log lacks what the coordinator has seen of it; one who has seen nothing, or lost it, says none."""
+    """Refuse if the log lacks what the coordinator has seen of it.
+
+    One who has seen nothing, or lost it, says none: that helps nobody who was refused before.
+    """
     if value is None:
+        if (before := read_witness(folder, "refused")) is not None:
+            raise Refused("restored", f"our log lacks entry {before.entries}, and nobody has said that it may")
         return
     witness = parse_witness(value)
     if log.has(witness) or witness == read_witness(folder, "accepted"):

@@ -166,6 +166,8 @@ class SiteService:
             method = site_run.method(stage, scalars)
             if stage == LEARN:
                 self._check_method(method.name)
+            if site_run.last is None:
+                self._gate.check_difference(site_run.study, request.sender, site_run.version)
             self._count_round(site_run.study)
             self._gate.ledger.note(site_run.version, study=site_run.study.sha256, run=site_run.run)
             report = site_run.study.settings.report and self.settings.report

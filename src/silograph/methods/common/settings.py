@@ -12,6 +12,10 @@ from silograph.methods.common.registry import COUPLING_SETTINGS, SPECIAL_SETTING
 
 PAPER_ZETA, PAPER_STEP, PAPER_ROUNDS = 0.5, 0.005, 50
 MOST_ROUNDS = 200  # of an exact method
+POSITIVE = (
+    "degree", "alpha", "beta", "nu", "tol", "cost_unit", "gamma_epsilon", "first_weight", "gamma_cap", "step",
+)  # fmt: skip
+MOST_SUMS = 3  # of one-shot; further ones hardly change anything
 FIRST_WEIGHT = 0.1  # w⁰, everywhere
 
 
@@ -27,7 +31,7 @@ class StudySettings:
     sparsity: float | None = None
     nu: float | None = None
     lam: float | None = None
-    cost_unit: float | None = None  # of z/N, a power of two; None: 1, or what fits where that does not
+    cost_unit: float | None = None  # of z/N, as the nearest power of two; None: 1, or one that fits
     zeta: float | None = None  # None: 0, or the paper's 0.5 where its gradient steps need it
     tol: float = 1e-6
     rounds: int | None = None  # None: the paper's 50, or at most 200 of an exact method
@@ -63,7 +67,7 @@ class StudySettings:
         self._check_options()
 
     def _check_numbers(self) -> None:
-        for name in ("degree", "alpha", "beta", "nu", "tol", "gamma_epsilon", "first_weight", "gamma_cap", "step"):
+        for name in POSITIVE:
             value = getattr(self, name)
             if value is not None and value != "lipschitz":
                 check_positive(name, value)
@@ -74,10 +78,9 @@ class StudySettings:
             if getattr(self, name) is not None:
                 check_whole(name, getattr(self, name), least=1)
         check_momentum(self.momentum)
-        if self.sums not in (1, 2, 3):
-            raise ParameterError(f"sums: expected 1, 2 or 3, got {self.sums!r}.")
-        if self.cost_unit is not None and (self.cost_unit <= 0 or np.frexp(self.cost_unit)[0] != 0.5):
-            raise ParameterError(f"cost_unit: expected a power of two, such as 2.0**-86, got {self.cost_unit!r}.")
+        check_whole("sums", self.sums, least=1)
+        if self.sums > MOST_SUMS:
+            raise ParameterError(f"sums: expected 1, 2 or 3, got {self.sums}. For more rounds, use method='exact'.")
 
     def _check_solver(self) -> None:
         spec = spec_of(self.method)
@@ -158,9 +161,14 @@ class StudySettings:
         return 1.0 if self.pull is None else self.pull
 
     @property
+    def holds_out(self) -> bool:
+        """Whether silos hold out rows, and so need them in blocks."""
+        return spec_of(self.method).blocks and self.pull is None
+
+    @property
     def cost_unit_used(self) -> float:
-        """The unit given, or 1."""
-        return 1.0 if self.cost_unit is None else self.cost_unit
+        """The power of two that is nearest to the unit given, or 1."""
+        return 1.0 if self.cost_unit is None else float(2.0 ** round(np.log2(self.cost_unit)))
 
     @property
     def zeta_used(self) -> float:
