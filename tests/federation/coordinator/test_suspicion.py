@@ -373,7 +373,7 @@ CHANGES: dict[str, Attack] = {
     "a header inside that is a list": lambda site: site.resealed(body=with_header(site.reply.body, b"[]")),
     "a header inside with long numbers": lambda site: site.resealed(body=with_header(site.reply.body, b"9" * 10**5)),
     "sizes beyond all": lambda site: HEAD.pack(b"SLGE", 1, 65535, 2**32 - 1, 2**32 - 1, 2**64 - 1),
-    "another format": lambda site: site.honest[:4] + b"\x02" + site.honest[5:],
+    "another format": lambda site: site.honest[:4] + b"\x63" + site.honest[5:],
 }
 
 
