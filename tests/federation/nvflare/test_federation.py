@@ -196,7 +196,7 @@ def test_too_few_samples_are_refused_by_name(fed, tmp_path):
 
 def test_a_table_that_is_gone_is_refused_by_name_and_its_path_stays_at_the_site(fed, tmp_path):
     with changed(fed, "kyoto", data='"/nowhere/secret-place.csv"'):
-        refused(fed, tmp_path / "run", study_text(EXACT), "kyoto", "its data cannot be read; the reason is in its own")
+        refused(fed, tmp_path / "run", study_text(EXACT), "kyoto", "its data cannot be read, or do not fit the study")
     left = [path for path in (fed.fed / "runs").rglob("*") if path.is_file() and b"secret-place" in path.read_bytes()]
     assert not left
     assert "secret-place" not in (fed.fed / "logs" / "server.log").read_text()

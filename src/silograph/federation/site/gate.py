@@ -4,11 +4,13 @@ Where site.toml says `approve_all`, nobody needs to, unless the table has change
 show the rows that changed.
 """
 
+from collections.abc import Sequence
+
 from silograph.errors import SignalError
 from silograph.federation.folders import SiteFolder
 from silograph.federation.refusals import Refused
 from silograph.federation.site.approvals import MOST_PENDING, Approvals
-from silograph.federation.site.data import Fingerprint, Table, look_at_table
+from silograph.federation.site.data import Fingerprint, Table, check_nodes, look_at_table
 from silograph.federation.site.ledger import Ledger
 from silograph.federation.site.settings import SiteSettings
 from silograph.federation.study_file import StudyFile
@@ -32,12 +34,13 @@ class Gate:
         if not self._settings.approve_all and self._approvals.get(study.sha256) is None:
             self._refuse(study, asked_by, "nobody has approved it")
 
-    def check_table(self, study: StudyFile, asked_by: str, *, before: str | None) -> str:
+    def check_table(self, study: StudyFile, nodes: Sequence[str], asked_by: str, *, before: str | None) -> str:
         """Refuse a table that was not approved, or differs too little from one answered before; the table's version.
 
         `before` is the version that the run began with: with another one, no approval lets it go on.
         """
         table = self._table()
+        check_nodes(nodes, table.signals.names, self._settings.name)  # first: no approval mends a table with others
         if before not in (None, table.version):
             raise Refused("data-changed", f"{table.path}: has changed since the run began")
         approval = self._approvals.get(study.sha256)

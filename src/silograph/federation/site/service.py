@@ -134,7 +134,8 @@ class SiteService:
         check_witness(self.folder, self.log, request.head.get("witness"))
         self._check_study(study, request.sender)
         self._check_sites(silos)
-        version = self._gate.check_table(study, request.sender, before=version_in(self.folder.state, run))
+        before = version_in(self.folder.state, run)
+        version = self._gate.check_table(study, nodes, request.sender, before=before)
         site_run = self._site_runs.get(run)
         if site_run is None:
             self._make_room()
