@@ -72,10 +72,11 @@ def test_the_fewest_rows_that_become_known_by_themselves(tmp_path, rows, now, fe
     assert compared(tmp_path, rows[list(now)], form="%.15e").fewest == fewest
 
 
-def test_a_row_exchanged_shows_though_signals_ride_on_an_offset(tmp_path, rows):
-    answer(tmp_path, 1e8 + rows[:100])
-    changed = 1e8 + rows[:100]
-    changed[7] = 1e8 + rows[150]
+@pytest.mark.parametrize(("offset", "size"), [(1e8, 1.0), (101325.0, 1e-4), (0.5, 1e-9)])
+def test_a_row_exchanged_shows_though_signals_ride_on_an_offset(tmp_path, rows, offset, size):
+    answer(tmp_path, offset + size * rows[:100])
+    changed = offset + size * rows[:100]
+    changed[7] = offset + size * rows[150]
     assert compared(tmp_path, changed).fewest == 1
 
 

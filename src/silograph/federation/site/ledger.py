@@ -7,7 +7,7 @@ so we look at groups: rows that the same versions have. A new version may divide
 rows. The sum over every part is then known. Of few rows, it says too much of each.
 
     ledger/key             random, made here: who has not got it cannot try rows out
-    ledger/NAMES.centre    a whole number near each node's mean, of the first version with these nodes
+    ledger/NAMES.centre    each node's mean, of the first rows that were read with these nodes
     ledger/VERSION.rows    8 bytes per row, its keyed hash, sorted
     ledger/VERSION.json    how many rows, when first and last, which studies, runs and rounds. It is on the disk before
                            the first answer leaves: a version without it was never answered for
@@ -208,7 +208,7 @@ def _digest_of_names(table: Signals) -> bytes:
 def _read_centre(path: Path, rows: Matrix) -> Vector:
     """The centre of the first version that had these nodes; of these rows, if there was none."""
     if not path.exists():
-        write_bytes(path, np.rint(rows.mean(axis=0)).tobytes(), durable=True)
+        write_bytes(path, rows.mean(axis=0).tobytes(), durable=True)
     return np.frombuffer(path.read_bytes(), dtype=np.float64)
 
 
