@@ -4,10 +4,11 @@ import csv
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
-from silograph._util.types import Vector
+from silograph._util.types import IntVector, Vector
 from silograph.data.blocks import BlockReader, Blocks, blocks_of, fit_in_memory, merged
 from silograph.data.distances import costs_of_distances
 from silograph.data.moments import Moments
@@ -29,6 +30,8 @@ class TableOptions:
     key: str | None = None
     header: bool | None = None
     precomputed: bool = False
+    missing: Literal["error", "rows", "pairs"] = "error"  # of gaps: refuse them, drop their rows, or use what is there
+    keep_rows: str | None = None  # a column that says which rows count
     allow: Path | None = None
     forbid: Path | None = None
 
@@ -76,6 +79,8 @@ class TableCosts:
     cost: Vector
     n_samples: int | None
     blocks: Blocks | None  # of rows; None where there are none, or too many pairs to keep any
+    present: IntVector | None = None  # numbers of the nodes that the table has, rising; None: all
+    rows_dropped: int = 0  # for gaps in them, or because `keep_rows` says so
     row_counter: str | None  # a column that looks like row numbers
 
 

@@ -6,10 +6,10 @@ the same bytes with the same function; to a site they are a stranger's, so that 
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -23,8 +23,21 @@ from silograph.methods.common.settings import StudySettings
 
 LARGEST_STUDY = 1_000_000  # bytes
 LONGEST_TIMEOUT = 30 * 24 * 3600.0  # what waits longer than a month is lost, and locks cannot count to infinity
-TOP_KEYS = ("name", "nodes", "sites", "standardize", "share_graphs", "allow", "forbid", "learn", "policy")
+TOP_KEYS = (
+    "name",
+    "nodes",
+    "sites",
+    "missing_nodes",
+    "missing",
+    "standardize",
+    "share_graphs",
+    "allow",
+    "forbid",
+    "learn",
+    "policy",
+)
 
+Missing = Literal["error", "rows", "pairs"]
 OnMissing = Literal["wait", "continue", "stop"]
 NamedPairs = tuple[tuple[str, str], ...]
 
@@ -58,7 +71,7 @@ class Policy:
 
 HOMES = {
     "above the first [table]": TOP_KEYS,
-    "below [learn]": tuple(field.name for field in fields(StudySettings)),
+    "below [learn]": tuple(field.name for field in fields(StudySettings) if field.name != "missing_nodes"),
     "below [policy]": tuple(field.name for field in fields(Policy)),
 }
 
@@ -73,6 +86,7 @@ class StudyFile:
     nodes: tuple[str, ...] | None  # None where a file lists them
     nodes_file: str | None
     sites: tuple[str, ...] | None  # None: all sites of the federation
+    missing: Missing  # what to do about gaps in tables
     standardize: bool
     share_graphs: bool
     allow: NamedPairs | None
@@ -96,7 +110,7 @@ def parse_study(data: bytes, *, source: str) -> StudyFile:
     with placing_errors(f"{source}, [policy] "):
         policy = fill(Policy, top.get("policy", {}), homes=HOMES)
     with placing_errors(f"{source}, [learn] "):
-        settings = fill(StudySettings, top.get("learn", {}), homes=HOMES)
+        settings = _settings(top)
     with placing_errors(f"{source}, "):
         nodes, nodes_file = _nodes(top["nodes"])
         return StudyFile(
@@ -106,6 +120,7 @@ def parse_study(data: bytes, *, source: str) -> StudyFile:
             nodes=nodes,
             nodes_file=nodes_file,
             sites=_sites(top["sites"], policy) if "sites" in top else None,
+            missing=fit_value(top.get("missing", "error"), Missing, "missing"),
             standardize=fit_value(top.get("standardize", False), bool, "standardize"),
             share_graphs=fit_value(top.get("share_graphs", True), bool, "share_graphs"),
             allow=_pairs(top["allow"], "allow") if "allow" in top else None,
@@ -171,6 +186,15 @@ timeout = 600  # seconds that a site may be silent before on_missing applies
 on_missing = "wait"  # wait: until it is back; continue: without it; stop: end the run
 # quorum = 2  # least number of sites that a result may rest on; by default all, or 2 to continue
 """
+
+
+def _settings(top: Mapping[str, Any]) -> StudySettings:
+    """How to learn; whether nodes may be missing is said above, where the nodes are."""
+    learn = top.get("learn", {})
+    if isinstance(learn, dict):
+        check_keys(learn, HOMES["below [learn]"], homes=HOMES)
+        learn = learn | {name: top[name] for name in ("missing_nodes",) if name in top}
+    return fill(StudySettings, learn, homes=HOMES)
 
 
 def _sites(value: object, policy: Policy) -> tuple[str, ...]:

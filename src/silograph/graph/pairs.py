@@ -133,6 +133,16 @@ class Pairs:
         )
         return Pairs.from_sorted(self.n_nodes, code // self.n_nodes, code % self.n_nodes)
 
+    def within(self, nodes: IntVector) -> tuple["Pairs", IntVector]:
+        """The pairs among some nodes, which are numbered anew in their (rising) order, and where these pairs stand."""
+        number = np.full(self.n_nodes, -1, dtype=np.int32)
+        number[nodes] = np.arange(len(nodes), dtype=np.int32)
+        rows, cols = number[self.rows], number[self.cols]
+        place = np.flatnonzero((rows >= 0) & (cols >= 0)).astype(np.int32)
+        if self.is_all:
+            return Pairs.all(len(nodes)), place
+        return Pairs.from_sorted(len(nodes), rows[place], cols[place]), place
+
     def isolated(self) -> IntVector:
         """The nodes that no pair touches."""
         if self.is_all:

@@ -351,4 +351,4 @@ def build(settings: StudySettings, model: ModelParameters) -> Method:
     return ExactSplitting(settings, model)
 
 
-METHOD = MethodSpec(build=build, newton=Solver(settings=COUPLING_SETTINGS | {"rounds"}))
+METHOD = MethodSpec(build=build, newton=Solver(settings=COUPLING_SETTINGS | {"rounds", "missing_nodes"}))

@@ -97,6 +97,6 @@ class Independent:
 METHOD = MethodSpec(
     about="Each silo learned alone; what is called consensus here is only the mean of their graphs.",
     build=Independent,
-    newton=Solver(),
+    newton=Solver(settings=frozenset({"missing_nodes"})),
     gradient=Solver(settings=GRADIENT_SETTINGS),
 )

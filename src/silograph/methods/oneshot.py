@@ -283,7 +283,8 @@ METHOD = MethodSpec(
     about="The consensus is the pooled graph, learned from one sum; each silo drew its own graph towards it at home.",
     build=OneShot,
     newton=Solver(
-        settings=frozenset({"pull", "sparsity", "sums", "gamma_epsilon"}), degree_of="the graph of all silos together"
+        settings=frozenset({"pull", "sparsity", "sums", "gamma_epsilon", "missing_nodes"}),
+        degree_of="the graph of all silos together",
     ),
     setup=lambda settings, pairs: OneSum(settings=settings, degree=degree_asked(settings, pairs)),
     blocks=True,

@@ -103,5 +103,5 @@ class Pooled:
 METHOD = MethodSpec(
     about="One graph was learned for all silos together, so that there is nothing in which they could differ.",
     build=Pooled,
-    newton=Solver(),
+    newton=Solver(settings=frozenset({"missing_nodes"})),
 )

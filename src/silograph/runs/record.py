@@ -14,7 +14,7 @@ import numpy as np
 from silograph._util.plain import PlainDataError, from_plain
 from silograph.errors import GraphError
 
-RECORD_FORMAT = 3
+RECORD_FORMAT = 4
 AGAIN = "Run `silograph learn` again, or bring the folder back as it was."
 
 
@@ -23,10 +23,14 @@ class SiloRecord:
     """One silo, or the only table: what was learned from, and its graph in numbers."""
 
     name: str
+    site: str | None = None  # whose silo it is, where sites have several
     file: str | None = None  # None: a site's, which does not tell
     sha256: str | None = None
     n_samples: int | None  # None: precomputed distances, or not told
     n_nodes: int
+    missing_nodes: tuple[str, ...] = ()  # that it lacks and others have
+    rows_dropped: int = 0  # that were not learned from: gaps, or flagged
+    n_silos: int | None = None  # of a site that has several and told their sum; None: it is one
     row_counter: str | None = None  # a node whose signal counts the rows: perhaps an index, and no node
     mean_squared_difference: float | None = None
     edges: int | None  # None: not told

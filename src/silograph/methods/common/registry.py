@@ -28,7 +28,9 @@ GROUP = "silograph.methods"  # of entry points
 GRADIENT_SETTINGS = frozenset({"rounds", "local_steps", "step", "momentum", "first_weight"})
 COUPLING_SETTINGS = frozenset({"coupling", "sparsity", "nu", "lam", "weights"})
 # What some methods have and others have not; all other settings are for every method
-SPECIAL_SETTINGS = GRADIENT_SETTINGS | COUPLING_SETTINGS | {"pull", "sums", "fresh", "gamma_cap", "gamma_epsilon"}
+SPECIAL_SETTINGS = GRADIENT_SETTINGS | COUPLING_SETTINGS | {
+    "pull", "sums", "fresh", "gamma_cap", "gamma_epsilon", "missing_nodes",
+}  # fmt: skip
 Option = float | int | str | bool
 Trouble = Callable[[float, Sequence[Mapping[str, Any]]], str | None]
 

@@ -47,6 +47,7 @@ class StudySettings:
     gamma_epsilon: float = 1e-8  # ε_γ
     first_weight: float = FIRST_WEIGHT  # w⁰
     options: Mapping[str, Option] = field(default_factory=dict, hash=False)  # that only this method has, by name
+    missing_nodes: Literal["error", "allow"] = "error"  # whether silos may lack nodes that others have
     report: bool = True  # whether silos may tell their own numbers: samples, edges, distance, contribution
 
     def __post_init__(self) -> None:
@@ -56,6 +57,10 @@ class StudySettings:
                 object.__setattr__(self, setting.name, value.item())
         spec_of(self.method)  # raises for one that there is not
         self._check_numbers()
+        if self.missing_nodes not in ("error", "allow"):
+            raise ParameterError(f"missing_nodes: expected 'error' or 'allow', got {self.missing_nodes!r}.")
+        if self.missing_nodes == "allow" and self.weights == "equal":
+            raise ParameterError("missing_nodes: equal weights need every node in every silo. Leave one of them out.")
         if self.weights not in ("adaptive", "equal"):
             raise ParameterError(f"weights: expected 'adaptive' or 'equal', got {self.weights!r}.")
         check_one_way({"degree": self.degree}, {"alpha": self.alpha, "beta": self.beta})
