@@ -99,7 +99,7 @@ def _table(silo: str, X: Any, *, square: bool) -> Table:
         input_name=silo,
     )
     names = frame_names(X) if is_frame(X) else default_names(values.shape[1])
-    check_finite(values, names, source=silo, first_row=1)
+    check_finite(values, names, source=silo)
     if square:
         check_index(X, names)
     return Table(silo, values, names)
