@@ -1,8 +1,8 @@
 """A silo's private side: its data, and what it keeps between two rounds.
 
 Only the silo's half of a method sees this. The signals themselves stay outside: costs z/N are all that learning needs.
-A silo may lack some of the study's nodes. Then all that it keeps is on its own nodes and the pairs among them; `take`
-and `spread` translate from and to the study's pairs (exchange.py).
+A silo may lack some of the study's nodes. Then all that it keeps is on its own nodes and the pairs among them, and
+`take` and `spread` translate from and to the study's pairs (exchange.py).
 """
 
 from collections.abc import Mapping

@@ -58,10 +58,11 @@ def study_run(learned: StudyResult, settings: StudySettings, pairs: Pairs, conte
     """The run over several silos, here or at their sites."""
     consensus = graph_on(pairs, learned.consensus, context.nodes)
     kept = [name for name in context.sources if name in learned.graphs]
-    graphs = {name: graph_on(pairs, learned.graphs[name], context.nodes) for name in kept}
+    graphs = {name: graph_on(pairs, learned.graphs[name], context.nodes, learned.nodes.get(name)) for name in kept}
     warnings = {
         "degree": several.degree_warning(learned, settings),
         "convergence": several.convergence_warning(learned, settings),
+        "nodes": several.nodes_warning(learned, pairs),
     }
     result = _result(
         learned,
@@ -89,13 +90,15 @@ def study_run(learned: StudyResult, settings: StudySettings, pairs: Pairs, conte
 
 
 def silo_record(
-    name: str, graph: Graph | None, reported: Mapping[str, float], *, n_nodes: int, **source: Any
+    name: str, graph: Graph | None, reported: Mapping[str, float], *, nodes: Sequence[str], **source: Any
 ) -> SiloRecord:
     """A silo by its graph, or, where it keeps that to itself, by what it reported."""
     edges = finite(reported.get("edges")) if graph is None else graph.n_edges
+    n_nodes = len(nodes) if graph is None else graph.n_nodes
     return SiloRecord(
         name=name,
         n_nodes=n_nodes,
+        missing_nodes=() if graph is None or n_nodes == len(nodes) else _lacking(nodes, graph.names),
         edges=None if edges is None else int(edges),
         mean_degree=None if edges is None else finite(2 * edges / n_nodes),
         contribution=finite(reported.get("contribution")),
@@ -105,6 +108,11 @@ def silo_record(
         relative_gap=finite(reported.get("gap")),
         **source,
     )
+
+
+def _lacking(nodes: Sequence[str], own: Sequence[str]) -> tuple[str, ...]:
+    known = set(own)
+    return tuple(name for name in nodes if name not in known)
 
 
 def _result(learned: LearnResult | StudyResult, graph: Graph, context: RunContext, **more: Any) -> ResultRecord:
@@ -134,7 +142,7 @@ def _record(
     return RunRecord(
         kind=kind,
         silos=tuple(
-            silo_record(name, graphs.get(name), reported.get(name, {}), n_nodes=len(context.nodes), **source)
+            silo_record(name, graphs.get(name), reported.get(name, {}), nodes=context.nodes, **source)
             for name, source in context.sources.items()
         ),
         resumed=context.resumed,

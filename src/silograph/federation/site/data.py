@@ -14,7 +14,7 @@ from silograph.errors import SilographError, SilosError
 from silograph.federation.refusals import Refused
 from silograph.federation.site.settings import SiteSettings
 from silograph.federation.study_file import StudyFile, pairs_of
-from silograph.methods.common.registry import spec_of
+from silograph.methods.common.presence import check_silo
 from silograph.protocol.silo import Silo
 from silograph.protocol.units import check_costs
 
@@ -102,10 +102,11 @@ def load_silo(folder: Path, settings: SiteSettings, study: StudyFile, nodes: Seq
     least = settings.least_samples(len(nodes))
     if read.n_samples is None or read.n_samples < least:
         raise Refused("samples", f"{path}: has {read.n_samples} samples, the least is {least}")
-    silo = Silo(name=settings.name, pairs=pairs, cost=read.cost, n_samples=read.n_samples, blocks=read.blocks)
+    about = {"name": settings.name, "cost": read.cost, "n_samples": read.n_samples, "blocks": read.blocks}
+    silo = Silo.on(pairs, read.present, **about)
     try:
         check_costs(read.cost, study.settings.cost_unit_used, path.name)
-        spec_of(study.settings.method).check_silo(study.settings, silo)
+        check_silo(study.settings, silo)
     except SilographError as error:
         raise Refused("data", str(error)) from error
     return silo, known
