@@ -2,7 +2,7 @@
 
 import csv
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -14,6 +14,7 @@ from silograph.data.distances import costs_of_distances
 from silograph.data.moments import Moments
 from silograph.data.readers import Signals, open_signals
 from silograph.data.readers.source import UnknownColumnError
+from silograph.data.serial import SerialProducts
 from silograph.errors import PairsError, ParameterError, SignalError
 from silograph.graph.allowed import choose_pairs
 from silograph.graph.pairs import Pairs
@@ -82,6 +83,7 @@ class TableCosts:
     present: IntVector | None = None  # numbers of the nodes that the table has, rising; None: all
     rows_dropped: int = 0  # for gaps in them, or because `keep_rows` says so
     row_counter: str | None  # a column that looks like row numbers
+    serial: float | None = None  # how much samples resemble the ones before: median lag-1 autocorrelation of the nodes
 
 
 def read_costs(
@@ -110,13 +112,14 @@ def read_costs(
             row_counter=None,
         )
     moments, reader, row_counter, first = Moments(pairs), BlockReader(pairs), None, True
-    keep = blocks and fit_in_memory(pairs)
+    keep, serial = blocks and fit_in_memory(pairs), SerialProducts(signals.n_nodes)
     for chunk in signals.chunks(on_progress):
+        serial.update(chunk)
         if first and chunk.shape[0] > 2 and (np.diff(chunk[:, 0]) == 1).all():
             row_counter = signals.names[0]
         first = False
         (reader if keep else moments).update(chunk if order is None else chunk[:, order])
-    return table_costs(
+    costs = table_costs(
         reader.finish() if keep else [moments],
         pairs,
         standardize=options.standardize,
@@ -124,6 +127,7 @@ def read_costs(
         source=path.name,
         row_counter=row_counter,
     )
+    return replace(costs, serial=serial.correlation())
 
 
 def table_costs(

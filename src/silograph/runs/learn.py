@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from silograph._util.files import sha256_of
+from silograph.analysis.tables import TableFacts, doubts_about_tables, facts_of
 from silograph.data.alignment import order_of
 from silograph.data.costs import read_costs
 from silograph.engine.study import StudyResult, learn_silos
@@ -84,6 +85,7 @@ class _Tables:
     nodes: tuple[str, ...]
     silos: list[Silo]
     sources: Mapping[str, Mapping[str, Any]]  # what each silo's record tells of its file
+    facts: Sequence[TableFacts]  # by which doubtful ones are known
 
     @property
     def checksums(self) -> list[str]:
@@ -111,6 +113,7 @@ def _learn(
             folder=out,
             resumed=resumed is not None,
             seconds=time.perf_counter() - started,
+            doubts=doubts_about_tables(tables.facts, standardize=request.tables.standardize),
         )
 
     silo = tables.silos[0]
@@ -158,7 +161,7 @@ def _read(request: LearnRequest, on_progress: OnProgress) -> _Tables:
         order_of(nodes, table.names, first=paths[0].name, silo=path.name)
         for path, table in zip(paths, tables, strict=True)
     ]
-    silos, sources = [], {}
+    silos, sources, facts = [], {}, []
     blocks = isinstance(request.settings, StudySettings) and request.settings.holds_out
     with ThreadPoolExecutor(1) as pool:  # checksums read the files once more, beside the reading
         checksums = [pool.submit(sha256_of, path) for path in paths]
@@ -174,7 +177,8 @@ def _read(request: LearnRequest, on_progress: OnProgress) -> _Tables:
                 "row_counter": read.row_counter,
                 "mean_squared_difference": float(read.cost.mean()),
             }
-    return _Tables(nodes=tuple(nodes), silos=silos, sources=sources)
+            facts.append(facts_of(name, len(nodes), read, sha256=checksum.result()))
+    return _Tables(nodes=tuple(nodes), silos=silos, sources=sources, facts=facts)
 
 
 def _check_same(paths: Sequence[Path], now: Sequence[str], then: Sequence[str]) -> None:
