@@ -71,8 +71,8 @@ def _scale(tables: Sequence[TableFacts]) -> Doubt | None:
     else:
         others = np.median([size for name, size in sizes.items() if name not in far])
         seen = f"Mean squared differences are far from those of the other silos ({others:.3g}) in {list_remarks(far)}."
-    cure = "Are all tables in the same units? If not, convert them, or learn with standardize. If so, look for values far too large."
-    return Doubt("scale", tuple(far), f"{seen} {cure}")
+    cure = "Are all tables in the same units? If not, convert them, or learn with standardize."
+    return Doubt("scale", tuple(far), f"{seen} {cure} If so, look for values that are far too large.")
 
 
 def _is_far(name: str, sizes: dict[str, float]) -> bool:
