@@ -15,6 +15,7 @@ from silograph.data.moments import Moments
 from silograph.data.pairwise import AnyMoments, add_rows, merged
 from silograph.data.readers import Signals, open_signals
 from silograph.data.readers.source import UnknownColumnError
+from silograph.data.serial import SerialProducts
 from silograph.errors import PairsError, ParameterError, SignalError
 from silograph.graph.allowed import choose_pairs
 from silograph.graph.pairs import Pairs
@@ -83,6 +84,7 @@ class TableCosts:
     present: IntVector | None = None  # numbers of the nodes that the table has, rising; None: all
     rows_dropped: int = 0  # for gaps in them, or because `keep_rows` says so
     row_counter: str | None  # a column that looks like row numbers
+    serial: float | None = None  # how much samples resemble the ones before: median lag-1 autocorrelation of the nodes
 
 
 def read_costs(
@@ -115,8 +117,9 @@ def read_costs(
     moments: AnyMoments = Moments(own)
     reader, row_counter, first, keep = BlockReader(own), None, True, blocks and fit_in_memory(own)
     flagged: list[int] = []
-    gappy = 0
+    gappy, serial = 0, SerialProducts(signals.n_nodes)
     for chunk in signals.chunks(on_progress, gaps=empty | (options.missing != "error"), on_flagged=flagged.append):
+        serial.update(chunk)
         if first and chunk.shape[0] > 2 and (np.diff(chunk[:, 0]) == 1).all():
             row_counter = signals.names[0]
         first = False
@@ -128,7 +131,7 @@ def read_costs(
             reader.update(rows)
         else:
             moments = add_rows(moments, rows)
-    return table_costs(
+    costs = table_costs(
         reader.finish() if keep else [moments],
         pairs,
         standardize=options.standardize,
@@ -139,6 +142,7 @@ def read_costs(
         missing_nodes=missing_nodes,
         rows_dropped=gappy + sum(flagged),
     )
+    return replace(costs, serial=serial.correlation())
 
 
 def table_costs(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from silograph.analysis.tables import doubts_about_tables
 from silograph.engine.study import StudyResult, learn_silos
 from silograph.errors import CheckpointError, OutputError, ParameterError, SilographError
 from silograph.local.learn import Settings, learn
@@ -94,6 +95,7 @@ def _learn(
             folder=out,
             resumed=resumed is not None,
             seconds=time.perf_counter() - started,
+            doubts=doubts_about_tables(tables.facts, standardize=request.tables.standardize),
         )
 
     silo = tables.silos[0]

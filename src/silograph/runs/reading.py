@@ -10,6 +10,7 @@ from typing import Any
 
 from silograph._util.files import sha256_of
 from silograph._util.types import IntVector
+from silograph.analysis.tables import TableFacts, facts_of
 from silograph.data.alignment import all_nodes, order_of
 from silograph.data.costs import TableOptions, read_costs
 from silograph.data.folders import FoundTable
@@ -31,6 +32,7 @@ class Tables:
     pairs: Pairs
     silos: list[Silo]
     sources: Mapping[str, Mapping[str, Any]]  # what each silo's record tells of its file
+    facts: Sequence[TableFacts]  # by which doubtful ones are known
 
     @property
     def checksums(self) -> list[str]:
@@ -73,7 +75,7 @@ def read_tables(request: LearnRequest, on_progress: OnProgress) -> Tables:
     orders = _orders(found, headers, nodes, allowed)
     pairs = options.pairs(nodes, zeta=request.zeta)
     blocks = isinstance(request.settings, StudySettings) and request.settings.holds_out
-    silos, sources, faults = [], {}, Faults()
+    silos, sources, facts, faults = [], {}, [], Faults()
     with ThreadPoolExecutor(1) as pool:  # checksums read the files once more, beside the reading
         checksums = [pool.submit(sha256_of, one.path) for one in found]
         for number, (one, order, checksum) in enumerate(zip(found, orders, checksums, strict=True)):
@@ -97,11 +99,12 @@ def read_tables(request: LearnRequest, on_progress: OnProgress) -> Tables:
                     "row_counter": read.row_counter,
                     "mean_squared_difference": float(read.cost.mean()) if read.cost.size else None,
                 }
+                facts.append(facts_of(one.silo, len(nodes), read, sha256=checksum.result()))
             if len(faults.errors) == MOST_FAULTS:
                 pool.shutdown(cancel_futures=True)
                 break
     faults.check(len(found), stopped=number + 1 < len(found))
-    return Tables(nodes=tuple(nodes), pairs=pairs, silos=silos, sources=sources)
+    return Tables(nodes=tuple(nodes), pairs=pairs, silos=silos, sources=sources, facts=facts)
 
 
 def _read_headers(found: Sequence[FoundTable], options: TableOptions, on_progress: OnProgress) -> list[tuple[str, ...]]:
