@@ -31,12 +31,8 @@ class Cohort:
     """What everyone knows: the pairs that may be edges, and who takes part."""
 
     pairs: Pairs
-    silos: tuple[str, ...]
-
-    @property
-    def n_silos(self) -> int:
-        """I, the number of silos."""
-        return len(self.silos)
+    silos: tuple[str, ...]  # by name; of a federation its sites, each of which may have several
+    n_silos: int  # I, the number of silos
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
