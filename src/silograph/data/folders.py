@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from glob import glob, has_magic
 from pathlib import Path
 
 from silograph.data.readers.table import SUFFIXES
@@ -22,16 +23,22 @@ class FoundTable:
         return self.name if self.site is None else f"{self.site}/{self.name}"
 
 
+def is_one_file(place: Path) -> bool:
+    """Whether a place is a table by itself, rather than a folder or a pattern of several."""
+    return place.is_file() or not (place.is_dir() or has_magic(str(place)))
+
+
 def find_tables(places: Sequence[Path]) -> list[FoundTable]:
-    """The tables of files and folders, in the order of places and, within a folder, of names."""
+    """The tables of files, folders and patterns, in the order of places and, within one, of names."""
     found: list[FoundTable] = []
     for place in places:
-        if not place.is_dir():
+        if is_one_file(place):
             found.append(FoundTable(path=place, name=place.stem))
             continue
-        inside = sorted(path for path in place.iterdir() if path.suffix.lower() in SUFFIXES)
+        paths = place.iterdir() if place.is_dir() else (Path(path) for path in glob(str(place), recursive=True))
+        inside = sorted(path for path in paths if path.suffix.lower() in SUFFIXES and not path.name.startswith("."))
         if not inside:
             raise SignalError(f"{place}: expected a folder of tables ({', '.join(SUFFIXES)}), got none in it.")
-        site = place.resolve().name
+        site = place.resolve().name if place.is_dir() else None
         found += [FoundTable(path=path, name=path.stem, site=site) for path in inside]
     return found

@@ -136,7 +136,9 @@ def check_subtotal(subtotal: Subtotal, task: Task, fields: Mapping[str, Field], 
     _check_header(subtotal.header, task, source)
     _check_names(subtotal.parts, fields, task.header, source)
     try:
-        parts = open_parts(subtotal.parts, fields, units)  # rounding keeps the order: what exceeds a bound does so still
+        parts = open_parts(
+            subtotal.parts, fields, units
+        )  # rounding keeps the order: what exceeds a bound does so still
     except OverflowError as error:
         raise ProtocolError(f"{_place(source, task.header)}: has numbers beyond any float64.") from error
     check_parts(parts, fields, pairs=pairs, header=task.header, source=source, units=units, n_silos=subtotal.n_silos)

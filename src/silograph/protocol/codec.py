@@ -72,9 +72,12 @@ def encode_subtotal(subtotal: Subtotal) -> bytes:
     return _join(SUBTOTAL, about, body)
 
 
-def decode_answer(
-    data: bytes, *, n_pairs: int = LONGEST_PART, most: int = LONGEST_PART * NUMBER
-) -> Update | Subtotal:
+def encode_answer(answer: Update | Subtotal) -> bytes:
+    """The bytes of a site's answer."""
+    return encode_update(answer) if isinstance(answer, Update) else encode_subtotal(answer)
+
+
+def decode_answer(data: bytes, *, n_pairs: int = LONGEST_PART, most: int = LONGEST_PART * NUMBER) -> Update | Subtotal:
     """The answer of a site in these bytes: of its one silo, or of several."""
     decode = decode_subtotal if len(data) >= HEAD.size and HEAD.unpack_from(data)[2] == SUBTOTAL else decode_update
     return decode(data, n_pairs=n_pairs, most=most)

@@ -10,7 +10,6 @@ from typing import Any
 
 from silograph._util.plain import to_plain
 from silograph.errors import SilosError
-from silograph.graph.pairs import Pairs
 from silograph.protocol.exchange import answer_task, check_task
 from silograph.protocol.messages import Task, Update
 from silograph.protocol.method import Method
