@@ -28,7 +28,7 @@ from silograph.federation.folders import SiteFolder
 from silograph.federation.identity import Signer, Trust
 from silograph.federation.invitation import Invitation, write_invitation
 from silograph.federation.site.approvals import Approvals
-from silograph.federation.site.data import look_at_table
+from silograph.federation.site.data import look_at_data
 from silograph.federation.site.service import SiteService
 from silograph.federation.site.settings import SiteSettings, read_site, write_site
 from silograph.federation.study_file import read_study
@@ -209,7 +209,7 @@ class Consortium:
 
 def approve(home: Path, study: bytes, **options: bool) -> None:
     """Approve a study for the site's table as it is now."""
-    table = look_at_table(read_site(home), home).version
+    table = look_at_data(read_site(home), home).version
     Approvals(home).approve(study, name="test", by="the engineer", table=table, **options)
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from silograph.errors import OutputError, ParameterError
 from silograph.federation.refusals import Refused
-from silograph.federation.site.data import Table, look_at_table, version_of
+from silograph.federation.site.data import SiteData, look_at_data, version_of
 from silograph.federation.site.ledger import Ledger, fewest_told_apart
 from silograph.federation.site.settings import SiteSettings
 from testing.consortium import NODES
@@ -19,14 +19,14 @@ from testing.consortium import NODES
 STUDY, RUN = "ab" * 32, "run-00000.1"
 
 
-def look(folder: Path, rows: np.ndarray, names=NODES, form: str = "%.17g", **how) -> Table:
+def look(folder: Path, rows: np.ndarray, names=NODES, form: str = "%.17g", **how) -> SiteData:
     """The site's table, once these rows are written into it."""
     np.savetxt(folder / "oslo.csv", rows, delimiter=",", header=",".join(names), comments="", fmt=form)
     settings = SiteSettings(name="oslo", federation="f", server="s", data=Path("oslo.csv"), **how)
-    return look_at_table(settings, folder)
+    return look_at_data(settings, folder)
 
 
-def answer(folder: Path, rows: np.ndarray, **options) -> Table:
+def answer(folder: Path, rows: np.ndarray, **options) -> SiteData:
     """A version that is answered for."""
     table = look(folder, rows, **options)
     Ledger(folder).rows(table)
@@ -49,7 +49,7 @@ def compared(folder: Path, rows: np.ndarray, **options):
 def test_rows_that_came_and_went_are_counted(tmp_path, rows):
     answer(tmp_path, rows[:100])
     (change,) = compared(tmp_path, rows[3:140]).changes
-    assert (change.added, change.removed, change.earlier.rows) == (40, 3, 100)
+    assert (change.added, change.removed, change.earlier.size) == (40, 3, 100)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_what_was_answered_is_told_by_version_study_run_and_round_in_any_later_p
     Ledger(tmp_path).note(table.version, study=STUDY, run=RUN)
     Ledger(tmp_path).note(table.version, study="cd" * 32, run="run-00001.1")
     (found,) = Ledger(tmp_path).answered()
-    assert (found.version, found.rows, found.first < found.last) == (table.version, 200, True)
+    assert (found.version, found.size, found.first < found.last) == (table.version, 200, True)
     assert found.studies == {STUDY: {RUN: 2}, "cd" * 32: {"run-00001.1": 1}}
 
 
@@ -200,14 +200,14 @@ def test_a_table_changed_while_it_is_read_is_of_no_version(tmp_path, rows):
     assert not list((tmp_path / "ledger").glob("*.rows"))
 
 
-@pytest.mark.parametrize("damage", [b"", b"[]", b'{"rows": 3}', b'{"x": 1}'])
+@pytest.mark.parametrize("damage", [b"", b"[]", b'{"size": 3}', b'{"x": 1}'])
 def test_a_damaged_ledger_lets_nothing_pass(tmp_path, rows, damage):
     table = answer(tmp_path, rows[:100])
     path = tmp_path / "ledger" / f"{table.version}.json"
     path.write_bytes(damage)
     with pytest.raises(ParameterError, match=r"is damaged .*Put back a copy"):
         compared(tmp_path, rows[:101])
-    path.write_text(json.dumps({"rows": 1, "first": "", "last": "", "studies": {}}))
+    path.write_text(json.dumps({"size": 1, "first": "", "last": "", "studies": {}}))
     (tmp_path / "ledger" / f"{table.version}.rows").unlink()
     with pytest.raises(ParameterError, match=r"\.rows: cannot be read"):
         compared(tmp_path, rows[:101])

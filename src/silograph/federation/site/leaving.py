@@ -69,11 +69,18 @@ def possible_methods(settings: StudySettings) -> list[Method]:
     return made
 
 
-def words_of(fields: tuple[str, ...]) -> Mapping[str, str]:
-    """Each field in words; of a method that is not silograph's own, nothing but the name is known."""
-    return {
-        name: WORDS.get(name, "a number or numbers of a method that is not silograph's own: ask") for name in fields
-    }
+def words_of(fields: tuple[str, ...], *, several: bool = False) -> Mapping[str, str]:
+    """Each field in words; of a method that is not silograph's own, nothing but the name is known.
+
+    `several`: of one of the tables that the site adds up.
+    """
+    unknown = "a number or numbers of a method that is not silograph's own: ask"
+    words = {name: WORDS.get(name, unknown) for name in fields}
+    if not several:
+        return words
+    for yours, its in {"your": "its", "you are": "it is", "you have": "it has"}.items():
+        words = {name: text.replace(yours, its) for name, text in words.items()}
+    return words
 
 
 def _fields(method: Method) -> tuple[str, ...]:
