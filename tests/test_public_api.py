@@ -11,6 +11,7 @@ def test_the_public_names_are_these_and_all_of_them_exist():
         "ConsensusGraph",
         "DataError",
         "DegreeWarning",
+        "DoubtfulSilosWarning",
         "Graph",
         "GraphError",
         "LocalProblem",

@@ -67,3 +67,7 @@ class NodesWarning(UserWarning):
 
 class DegreeWarning(UserWarning):
     """The mean degree asked for cannot be reached on these data; the nearest one was taken."""
+
+
+class DoubtfulSilosWarning(UserWarning):
+    """Silos that should be looked at twice: in other units, given twice, with few samples, or apart from the others."""

@@ -11,7 +11,15 @@ from scipy.spatial.distance import pdist, squareform
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from silograph import ConsensusGraph, DegreeWarning, ParameterError, SignalError, SilosError, SmoothGraph
+from silograph import (
+    ConsensusGraph,
+    DegreeWarning,
+    DoubtfulSilosWarning,
+    ParameterError,
+    SignalError,
+    SilosError,
+    SmoothGraph,
+)
 from testing.silo_problems import silo_signals
 
 
@@ -188,7 +196,7 @@ def test_too_few_rounds_warn(signals):
 
 
 def test_a_degree_that_ties_forbid_warns():
-    with pytest.warns(DegreeWarning, match="was not found"):
+    with pytest.warns(DegreeWarning, match="was not found"), pytest.warns(DoubtfulSilosWarning, match="several names"):
         ConsensusGraph(degree=3.5).fit([np.tile(np.arange(6.0)[:, None] % 2, (1, 8)) for _ in range(2)])
 
 

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -12,12 +12,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from silograph._util.types import Matrix, Vector
+from silograph.analysis.graphs import doubts_about_study
+from silograph.analysis.tables import TableFacts, doubts_about_tables, facts_of
 from silograph.data.blocks import fit_in_memory, moments_of_blocks
-from silograph.data.costs import table_costs
+from silograph.data.costs import TableCosts, table_costs
 from silograph.data.distances import costs_of_distances
 from silograph.data.moments import Moments
+from silograph.data.serial import serial_correlation
 from silograph.engine.study import convergence_warning, degree_warning, learn_silos, nodes_warning
-from silograph.errors import DegreeWarning, NodesWarning, ParameterError
+from silograph.errors import DegreeWarning, DoubtfulSilosWarning, NodesWarning, ParameterError
 from silograph.estimators.tables import Table, tables_of
 from silograph.graph.allowed import choose_pairs
 from silograph.graph.graph import graph_on
@@ -123,6 +126,8 @@ class ConsensusGraph(BaseEstimator):
         Value reached, whether `tol` was met, exchanges of the method, and of the set-up before it.
     alpha_, beta_, nu_, lam_, rho_, degree_
         Parameters used, and the mean degree of the silos' graphs.
+    doubts_ : tuple of Doubt
+        What is doubtful of which silos, as the warnings say it: kind, silos, text.
     silo_names_, n_samples_seen_ : list
         Names, and samples per silo (None with precomputed distances).
 
@@ -195,7 +200,7 @@ class ConsensusGraph(BaseEstimator):
         tables = tables_of(X, groups, square=self.metric == "precomputed", missing_nodes=some)
         names = tables[0].names
         pairs = choose_pairs(names, allowed=self.allowed, forbidden=self.forbidden, may_isolate=settings.zeta_used > 0)
-        silos = [self._silo(table, pairs, settings) for table in tables]
+        silos, facts = zip(*(self._silo(table, pairs, settings) for table in tables), strict=True)
         self._give_steps(silos)
         start = self._start(pairs, names)
         study = learn_silos(silos, settings, nodes=names, start=start, workers=self._workers())
@@ -217,6 +222,12 @@ class ConsensusGraph(BaseEstimator):
             study.rho,
         )
         self.degree_ = study.degree
+        self.doubts_ = (
+            *doubts_about_tables(facts, standardize=self.standardize),
+            *doubts_about_study(study, self.silo_names_, self.graphs_, self.consensus_graph_, pairs),
+        )
+        for doubt in self.doubts_:
+            warnings.warn(doubt.text, DoubtfulSilosWarning, stacklevel=2)
         trouble = convergence_warning(study, settings)
         if trouble is not None:
             warnings.warn(trouble, ConvergenceWarning, stacklevel=2)
@@ -291,7 +302,7 @@ class ConsensusGraph(BaseEstimator):
             raise ParameterError(f"metric: expected 'sqeuclidean' or 'precomputed', got {self.metric!r}.")
         if self.metric == "precomputed" and self.standardize:
             raise ParameterError("standardize: precomputed distances cannot be standardised. Leave it False.")
-        given = {field.name: getattr(self, field.name) for field in fields(StudySettings)}
+        given = {field.name: getattr(self, field.name) for field in fields(StudySettings) if hasattr(self, field.name)}
         given["options"] = dict(self.options or {})
         if isinstance(self.local_steps, Sequence | Mapping):
             del given["local_steps"]  # each silo has its own (_give_steps)
@@ -304,18 +315,28 @@ class ConsensusGraph(BaseEstimator):
             raise ParameterError(f"n_jobs: expected a whole number ≥ 1, or -1 for all cores, got {self.n_jobs!r}.")
         return int(self.n_jobs)
 
-    def _silo(self, table: Table, pairs: Pairs, settings: StudySettings) -> Silo:
+    def _silo(self, table: Table, pairs: Pairs, settings: StudySettings) -> tuple[Silo, TableFacts]:
         own = pairs if table.present is None else pairs.within(table.present)[0]
         if self.metric == "precomputed":
             cost = costs_of_distances(table.values, own, table.own_names, source=table.silo)
-            return Silo.on(pairs, table.present, name=table.silo, cost=cost)
-        keep = settings.holds_out and fit_in_memory(own)
-        moments = moments_of_blocks(table.values, own) if keep else [Moments.of(table.values, own)]
-        read = table_costs(moments, own, standardize=self.standardize, names=table.own_names, source=table.silo)
+            read = TableCosts(cost=cost, n_samples=None, blocks=None, present=table.present, row_counter=None)
+        else:
+            keep = settings.holds_out and fit_in_memory(own)
+            moments = moments_of_blocks(table.values, own) if keep else [Moments.of(table.values, own)]
+            read = table_costs(
+                moments,
+                own,
+                standardize=self.standardize,
+                names=table.names,
+                source=table.silo,
+                present=table.present,
+                missing_nodes=settings.missing_nodes,
+            )
+            read = replace(read, serial=serial_correlation(table.values))
         about = {"name": table.silo, "cost": read.cost, "n_samples": read.n_samples, "blocks": read.blocks}
-        return Silo.on(pairs, table.present, **about)
+        return Silo.on(pairs, read.present, **about), facts_of(table.silo, pairs.n_nodes, read)
 
-    def _give_steps(self, silos: list[Silo]) -> None:
+    def _give_steps(self, silos: Sequence[Silo]) -> None:
         """Each silo's own K_i, where they differ."""
         if not isinstance(self.local_steps, Sequence | Mapping):
             return

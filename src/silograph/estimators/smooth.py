@@ -187,7 +187,7 @@ class SmoothGraph(BaseEstimator):
             ensure_min_features=2 if reset else 1,  # later, a wrong number of nodes is the clearer complaint
         )
         names = frame_names(X) if is_frame(X) else default_names(values.shape[1])
-        check_finite(values, names, source="signals", first_row=1)
+        check_finite(values, names, source="signals")
         return values, names
 
     def _learn(self, cost: Vector, pairs: Pairs, settings: Settings, start: Vector | None = None) -> Self:

@@ -10,7 +10,6 @@ from sklearn.utils import check_array
 
 from silograph._util.types import IntVector, Matrix
 from silograph.data.alignment import check_silo_names, order_of
-from silograph.data.presence import present_columns
 from silograph.data.readers.checks import NO_GUESS, check_finite
 from silograph.data.readers.frames import check_index, check_numbers, frame_names, is_frame
 from silograph.errors import SignalError, SilosError
@@ -37,7 +36,7 @@ class Table:
 def tables_of(X: Any, groups: Any, *, square: bool, missing_nodes: bool = False) -> list[Table]:
     """The silos' tables; `square` ones are distances, whose rows are nodes too.
 
-    If nodes may be missing, the names are those of all silos together, and a table has the columns that tell something.
+    If nodes may be missing, the names are those of all silos together, and a table has columns that are not empty.
     """
     if groups is not None:
         if square:
@@ -112,7 +111,7 @@ def _table(silo: str, X: Any, *, square: bool, gaps: bool = False) -> Table:
     )
     names = frame_names(X) if is_frame(X) else default_names(values.shape[1])
     if not gaps:
-        check_finite(values, names, source=silo, first_row=1)
+        check_finite(values, names, source=silo)
     if square:
         check_index(X, names)
     return Table(silo, values, names)
@@ -127,7 +126,7 @@ def _align(first: Table, table: Table, *, square: bool) -> Table:
 
 
 def _align_some(tables: list[Table], *, named: bool, square: bool) -> list[Table]:
-    """Tables that may lack nodes: absent, constant and empty columns are missing."""
+    """Tables that may lack nodes: those whose columns are absent, or empty throughout."""
     first = tables[0]
     for table in tables if not named else ():
         if len(table.names) != len(first.names):
@@ -141,16 +140,15 @@ def _align_some(tables: list[Table], *, named: bool, square: bool) -> list[Table
 
 def _align_one(table: Table, names: tuple[str, ...], *, square: bool) -> Table:
     values = table.values
-    kept = np.flatnonzero(~np.isnan(values).all(axis=0) if square else present_columns(values))
+    kept = np.flatnonzero(~np.isnan(values).all(axis=0))
     if kept.size < 2:
         raise SilosError(
-            f"{table.silo}: expected two nodes at least that are neither constant nor empty, got {kept.size}. "
-            "Leave the silo out."
+            f"{table.silo}: expected at least 2 nodes whose columns are not empty, got {kept.size}. Leave the silo out."
         )
     column = {table.names[number]: number for number in kept.tolist()}
     present = np.array([node for node, name in enumerate(names) if name in column], dtype=np.int32)
     order = np.array([column[names[node]] for node in present], dtype=np.intp)
     values = np.ascontiguousarray(values[np.ix_(order, order)] if square else values[:, order])
     aligned = Table(table.silo, values, names, None if present.size == len(names) else present)
-    check_finite(values, aligned.own_names, source=table.silo, first_row=1)
+    check_finite(values, aligned.own_names, source=table.silo)
     return aligned

@@ -116,7 +116,7 @@ class Method(Protocol):
 
 
 def report_on(silo: Silo, w: Vector, consensus: Vector, *, weight: float | None = None) -> dict[str, float]:
-    """What a silo may tell of its graph: samples, edges, distance to the consensus, weight γ.
+    """What a silo may tell of itself: samples, mean squared difference, edges, distance to the consensus, weight γ.
 
     γ = 1/‖w − u‖ (the paper's contribution weight) is infinite where the silo's graph is the consensus; `weight` is the
     γ of a method that has its own.
@@ -124,4 +124,10 @@ def report_on(silo: Silo, w: Vector, consensus: Vector, *, weight: float | None 
     far = distance(w, consensus)
     gamma = (1 / far if far > 0 else np.inf) if weight is None else weight
     samples = np.nan if silo.n_samples is None else float(silo.n_samples)
-    return {"samples": samples, "edges": float(np.count_nonzero(w)), "distance": far, "contribution": float(gamma)}
+    return {
+        "samples": samples,
+        "scale": float(silo.cost.mean()),  # by it, silos in other units are noticed
+        "edges": float(np.count_nonzero(w)),
+        "distance": far,
+        "contribution": float(gamma),
+    }

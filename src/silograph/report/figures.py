@@ -15,12 +15,13 @@ import numpy as np
 from silograph._util.extras import required
 from silograph._util.files import make_folder, writing
 from silograph._util.types import Matrix
+from silograph.analysis.graphs import own_edges
 from silograph.errors import ParameterError
 from silograph.graph.graph import Graph
 from silograph.report.brain import VIEWS, outlines
 from silograph.report.coordinates import read_coordinates
 from silograph.report.layout import Layout, layout_of
-from silograph.report.measures import degree, first_threshold, overlaps, own_edges, shares
+from silograph.report.measures import degree, first_threshold, overlaps, shares
 from silograph.report.palette import BLUE, INK, OUTLINE, OWN_DASH, RED, SOFT
 from silograph.runs.reader import RunData, read_run
 

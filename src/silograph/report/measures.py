@@ -1,7 +1,6 @@
 """The few numbers that the page and the figures derive from graphs.
 
 overlap(a, b)   Σ min(a, b) / Σ max(a, b) over all pairs: 1 for the same graph, 0 for graphs without a common edge
-own part        the part of a silo's weight that lies on pairs which are no edge of the consensus
 share           γ as a part of one; silos that fused with the consensus, whose γ is infinite, share it equally
 """
 
@@ -33,18 +32,6 @@ def overlaps(graphs: Sequence[Graph]) -> Matrix:
         out[one, one + 1 :] = np.divide(common, either, out=np.ones_like(common), where=either > 0)
         out[one + 1 :, one] = out[one, one + 1 :]
     return out
-
-
-def own_edges(graph: Graph, consensus: Graph) -> np.ndarray:
-    """Whether each edge of a silo's graph is one that the consensus does not have."""
-    mine, theirs = (condensed_index(one.n_nodes, one.rows, one.cols) for one in (graph, consensus))
-    return ~np.isin(mine, theirs)
-
-
-def own_part(graph: Graph, consensus: Graph) -> float:
-    """The part of a silo's weight on edges of its own."""
-    total = float(graph.weights.sum())
-    return float(graph.weights[own_edges(graph, consensus)].sum()) / total if total else 0.0
 
 
 def shares(silos: Sequence[SiloRecord]) -> Vector | None:

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from silograph.analysis.graphs import own_part
 from silograph.graph.graph import Graph
 from silograph.report.layout import Layout
-from silograph.report.measures import first_threshold, overlaps, own_part, shares
+from silograph.report.measures import first_threshold, overlaps, shares
 from silograph.report.reading import counted, reading, scientific
 from silograph.runs.layout import EDGES, RunLayout
 from silograph.runs.reader import RunData

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from silograph._util.types import IntVector, Matrix
+from silograph.analysis.graphs import own_edges, own_part
 from silograph.graph.graph import Graph
 from silograph.report.layout import modularity
-from silograph.report.measures import degree, own_edges, own_part, shares, strength
+from silograph.report.measures import degree, shares, strength
 from silograph.runs.reader import RunData
 
 CLEAR = 0.3  # modularity from which on communities are usually spoken of (Newman & Girvan 2004)

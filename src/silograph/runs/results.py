@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from silograph.analysis.doubts import Doubt, as_warnings
+from silograph.analysis.graphs import doubts_about_study
 from silograph.engine import study as several
 from silograph.engine.study import StudyResult
 from silograph.graph.graph import Graph, graph_on
@@ -30,6 +32,7 @@ class RunContext:
     resumed: bool
     seconds: float
     federation: FederationRecord | None = None
+    doubts: Sequence[Doubt] = ()  # about what was learned from
 
 
 def table_run(learned: LearnResult, settings: Settings, context: RunContext) -> RunData:
@@ -38,6 +41,7 @@ def table_run(learned: LearnResult, settings: Settings, context: RunContext) -> 
     warnings = {
         "degree": one.degree_warning(learned) if one.worth_telling(learned, settings) else None,
         "convergence": None if solution.converged else one.convergence_warning(learned, settings),
+        **as_warnings(context.doubts),
     }
     result = _result(
         learned,
@@ -63,6 +67,7 @@ def study_run(learned: StudyResult, settings: StudySettings, pairs: Pairs, conte
         "degree": several.degree_warning(learned, settings),
         "convergence": several.convergence_warning(learned, settings),
         "nodes": several.nodes_warning(learned, pairs),
+        **as_warnings((*context.doubts, *doubts_about_study(learned, context.sources, graphs, consensus, pairs))),
     }
     result = _result(
         learned,
@@ -142,7 +147,7 @@ def _record(
         kind=kind,
         silos=tuple(
             silo_record(
-                name, graphs.get(name), reported.get(name, {}), **_nodes(graphs.get(name), context.nodes), **source
+                name, graphs.get(name), reported.get(name, {}), **{**_nodes(graphs.get(name), context.nodes), **source}
             )
             for name, source in context.sources.items()
         ),

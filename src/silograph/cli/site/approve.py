@@ -150,6 +150,11 @@ def _terms(settings: SiteSettings, study: StudyFile, table: Table) -> list[str]:
         f"  sites        {sites}",
         f"  quorum       {policy.quorum if policy.quorum is not None else 'not given'}; on_missing {policy.on_missing}",
         f"  standardize  {scale}",
+        *(
+            []
+            if study.scale is None
+            else [f"  scale        {study.scale[0]:g} to {study.scale[1]:g}: else your site refuses"]
+        ),
     ]
 
 
@@ -160,7 +165,8 @@ def _leaves(settings: SiteSettings, study: StudyFile, table: Table) -> list[str]
     sent = [name for name in rounds if name in GRAPHS]
     lines = ["Leaves in set-up:", *_fields(setup), "Leaves in the rounds after it:", *_fields(rounds)]
     if reports:
-        lines += _fields(("reported",), "your numbers of samples and edges, distance to the consensus, contribution")
+        words = "your numbers of samples and edges, mean squared difference, distance to the consensus, contribution"
+        lines += _fields(("reported",), words)
     if shares:
         lines += _fields(("graph",), "your own graph, at the end")
     if sent or shares:

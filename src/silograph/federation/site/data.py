@@ -8,7 +8,7 @@ from pathlib import Path
 
 from silograph._util.files import sha256_of
 from silograph.data.alignment import order_of
-from silograph.data.costs import TableOptions, read_costs
+from silograph.data.costs import TableCosts, TableOptions, read_costs
 from silograph.data.readers import Signals
 from silograph.errors import SilographError, SilosError
 from silograph.federation.refusals import Refused
@@ -86,6 +86,14 @@ def check_nodes(nodes: Sequence[str], names: Sequence[str], site: str) -> None:
         raise Refused("nodes", str(error)) from error
 
 
+def check_scale(read: TableCosts, study: StudyFile, path: Path) -> None:
+    """Refuse a table whose mean squared difference is not in the range that the study gives."""
+    scale, between = float(read.cost.mean()), study.scale
+    if between is not None and not between[0] <= scale <= between[1]:
+        low, high = between
+        raise Refused("scale", f"{path}: its mean squared difference is {scale:g}, the study says {low:g} to {high:g}")
+
+
 def load_silo(folder: Path, settings: SiteSettings, study: StudyFile, nodes: Sequence[str]) -> tuple[Silo, Fingerprint]:
     """The silo, and the fingerprint of its file; refuses data that the site's limits forbid."""
     try:
@@ -99,6 +107,7 @@ def load_silo(folder: Path, settings: SiteSettings, study: StudyFile, nodes: Seq
         )
     except (SilographError, OSError) as error:
         raise Refused("data", f"{settings.data_in(folder)}: {error}") from error
+    check_scale(read, study, path)
     least = settings.least_samples(len(nodes))
     if read.n_samples is None or read.n_samples < least:
         raise Refused("samples", f"{path}: has {read.n_samples} samples, the least is {least}")
