@@ -40,14 +40,11 @@ class TableOptions:
     forbid: Path | None = None
 
     def __post_init__(self) -> None:
-        if self.missing not in get_args(Missing):
-            raise ParameterError(f"missing: expected 'error', 'rows' or 'pairs', got {self.missing!r}.")
+        check_missing(self.missing, precomputed=self.precomputed)
         if self.precomputed and self.standardize:
             raise ParameterError("--standardize: precomputed distances cannot be standardised. Leave it out.")
-        if self.precomputed and (self.missing != "error" or self.keep_rows is not None):
-            raise ParameterError(
-                "--missing and --keep-rows: precomputed distances have no rows to leave out. Leave the option out."
-            )
+        if self.precomputed and self.keep_rows is not None:
+            raise ParameterError("--keep-rows: precomputed distances have no rows to leave out. Leave it out.")
 
     def open(self, path: Path) -> Signals:
         """The table, its nodes known, its values not read yet."""
@@ -181,6 +178,14 @@ def table_costs(
         rows_dropped=rows_dropped,
         row_counter=row_counter,
     )
+
+
+def check_missing(missing: str, *, precomputed: bool) -> None:
+    """Raise unless there is such a way to treat gaps, and rows to have them."""
+    if missing not in get_args(Missing):
+        raise ParameterError(f"missing: expected 'error', 'rows' or 'pairs', got {missing!r}.")
+    if precomputed and missing != "error":
+        raise ParameterError("missing: precomputed distances have no rows to leave out. Leave it out.")
 
 
 def without_gaps(rows: Matrix) -> tuple[Matrix, int]:

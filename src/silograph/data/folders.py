@@ -32,6 +32,11 @@ class FoundTable:
         return self.name if self.site is None else f"{self.site}/{self.name}"
 
 
+def is_one_file(place: Path) -> bool:
+    """Whether a place is a table by itself, rather than a folder or a pattern of several."""
+    return place.is_file() or not (place.is_dir() or has_magic(str(place)))
+
+
 def find_tables(places: Sequence[Path]) -> list[FoundTable]:
     """The tables of files, folders and patterns, in the order of places and, within a folder, of paths.
 
@@ -61,7 +66,7 @@ def stem_of(path: Path) -> str:
 
 def _expanded(place: Path) -> list[Path]:
     """The files that a pattern stands for; any other place is itself."""
-    if place.exists() or not has_magic(str(place)):
+    if is_one_file(place) or place.is_dir():
         return [place]
     matches = [Path(match) for match in sorted(glob(str(place), recursive=True))]  # noqa: PTH207 - of any path
     if not matches:

@@ -46,16 +46,19 @@ def tables_of(X: Any, groups: Any, *, square: bool) -> list[Table]:
     return [_align(tables[0], table, square=square) for table in tables]
 
 
-def check_input(X: Any, *, source: str) -> None:
-    """Raise for what only looks like a table: a path, masked values, columns of something else than numbers."""
+def check_input(X: Any, *, source: str, gaps: bool = False) -> Any:
+    """The table, masked values being gaps; raises for what only looks like one: a path, columns of no numbers."""
     if isinstance(X, str | PathLike):
         raise SignalError(
             f"{source}: expected a table, got the path {str(X)!r}. Read it first, for example with pandas."
         )
     if np.ma.is_masked(X):
-        raise SignalError(f"{source}: expected no masked values. {NO_GUESS}")
+        if not gaps:
+            raise SignalError(f"{source}: expected no masked values. {NO_GUESS}")
+        return np.ma.filled(np.ma.asarray(X, dtype=np.float64), np.nan)
     if is_frame(X):
-        check_numbers(X)
+        check_numbers(X, gaps=gaps)
+    return X
 
 
 def _dimensions(X: Any) -> int:

@@ -94,7 +94,6 @@ def read_tables(request: LearnRequest, on_progress: OnProgress) -> Tables:
                     "file": str(one.path),
                     "sha256": checksum.result(),
                     "n_samples": read.n_samples,
-                    "missing_nodes": _lacking(nodes, read.present),
                     "rows_dropped": read.rows_dropped,
                     "row_counter": read.row_counter,
                     "mean_squared_difference": float(read.cost.mean()) if read.cost.size else None,
@@ -146,10 +145,3 @@ def _progress(on_progress: OnProgress, path: Path, number: int, n_tables: int) -
         return partial(on_progress, f"Reading {path.name}")
     on_progress(f"Reading {n_tables} tables: {path.name}", number / n_tables)
     return lambda part: None
-
-
-def _lacking(nodes: Sequence[str], present: IntVector | None) -> tuple[str, ...]:
-    if present is None:
-        return ()
-    there = set(present.tolist())
-    return tuple(name for number, name in enumerate(nodes) if number not in there)
