@@ -117,16 +117,15 @@ class OneSum:
 
     def merge(self, cohort: Cohort, state: None, total: Total) -> Decision[None]:
         count = count_of(cohort, total)
-        weight = float(cohort.n_silos) if count is None else count
-        model = pooled_model(self.settings, total.vector("cost"), weight, cohort.pairs, cohort.n_silos)
+        model = pooled_model(self.settings, total.vector("cost"), cohort.pairs, cohort.n_silos, count)
         return Decision(outcome=model, record={"alpha": model.alpha, "beta": model.beta, "lam": model.lam})
 
 
 def pooled_model(
-    settings: StudySettings, cost_sum: Vector, weight: float | Vector, pairs: Pairs, n_silos: int
+    settings: StudySettings, cost_sum: Vector, pairs: Pairs, n_silos: int, count: Vector | None = None
 ) -> ModelParameters:
-    """The parameters that the sum calls for, and the consensus; `weight` is how many silos have a pair."""
-    sums, zeta = CostSum.of(pairs, cost_sum, weight), settings.zeta_used
+    """The parameters that the sum calls for, and the consensus; `count` is how many silos have a pair, if not all."""
+    sums, zeta = CostSum.of(pairs, cost_sum, float(n_silos) if count is None else count), settings.zeta_used
     mean = sums.mean
     degree, reached, alpha, beta = degree_asked(settings, pairs), True, settings.alpha, settings.beta
     got = None
@@ -147,7 +146,7 @@ def pooled_model(
         degree_reached=reached,
         cost_unit=settings.cost_unit_used,
         cost_sum=cost_sum,
-        count=weight if isinstance(weight, np.ndarray) else None,
+        count=count,
     )
 
 
@@ -216,13 +215,11 @@ class OneShot:
 
     def _check_model(self, cost: Vector, weight: float | Vector, pairs: Pairs) -> None:
         """The parameters must be those that the sum calls for: nothing else was agreed on."""
-        alike = weight == self.model.n_silos
-        if isinstance(weight, np.ndarray):
-            alike = bool(((weight == np.round(weight)) & (weight <= self.model.n_silos)).all())
+        n_silos, count = self.model.n_silos, weight if isinstance(weight, np.ndarray) else None
+        alike = weight == n_silos if count is None else ((count == np.round(count)) & (count <= n_silos)).all()
         if not alike:
-            got = f"{float(np.max(weight)):g}"
-            raise ProtocolError(f"expected a sum in which {self.model.n_silos} silos count alike, got {got}.")
-        due = pooled_model(self.settings, cost, weight, pairs, self.model.n_silos)
+            raise ProtocolError(f"expected a sum in which {n_silos} silos count alike, got {np.max(weight):g}.")
+        due = pooled_model(self.settings, cost, pairs, n_silos, count)
         alpha, beta = self.model.alpha, self.model.beta
         if abs(self.model.lam - due.lam) > 1e-9 * due.lam:
             raise ScalarsError(f"lam: expected {due.lam:g}, which the sum calls for, got {self.model.lam:g}.")

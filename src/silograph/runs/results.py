@@ -95,15 +95,13 @@ def study_run(learned: StudyResult, settings: StudySettings, pairs: Pairs, conte
 
 
 def silo_record(
-    name: str, graph: Graph | None, reported: Mapping[str, float], *, nodes: Sequence[str], **source: Any
+    name: str, graph: Graph | None, reported: Mapping[str, float], *, n_nodes: int, **source: Any
 ) -> SiloRecord:
     """A silo by its graph, or, where it keeps that to itself, by what it reported."""
     edges = finite(reported.get("edges")) if graph is None else graph.n_edges
-    n_nodes = len(nodes) if graph is None else graph.n_nodes
     return SiloRecord(
         name=name,
         n_nodes=n_nodes,
-        missing_nodes=() if graph is None or n_nodes == len(nodes) else _lacking(nodes, graph.names),
         edges=None if edges is None else int(edges),
         mean_degree=None if edges is None else finite(2 * edges / n_nodes),
         contribution=finite(reported.get("contribution")),
@@ -115,9 +113,10 @@ def silo_record(
     )
 
 
-def _lacking(nodes: Sequence[str], own: Sequence[str]) -> tuple[str, ...]:
-    known = set(own)
-    return tuple(name for name in nodes if name not in known)
+def _nodes(graph: Graph | None, nodes: Sequence[str]) -> dict[str, Any]:
+    """How many nodes a silo has, and which it lacks, as far as its graph tells."""
+    known = set(nodes if graph is None else graph.names)
+    return {"n_nodes": len(known), "missing_nodes": tuple(name for name in nodes if name not in known)}
 
 
 def _result(learned: LearnResult | StudyResult, graph: Graph, context: RunContext, **more: Any) -> ResultRecord:
@@ -147,7 +146,9 @@ def _record(
     return RunRecord(
         kind=kind,
         silos=tuple(
-            silo_record(name, graphs.get(name), reported.get(name, {}), nodes=context.nodes, **source)
+            silo_record(
+                name, graphs.get(name), reported.get(name, {}), **{**_nodes(graphs.get(name), context.nodes), **source}
+            )
             for name, source in context.sources.items()
         ),
         resumed=context.resumed,
