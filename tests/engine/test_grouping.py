@@ -40,7 +40,7 @@ def some_silos() -> list[Silo]:
     mix = rng.normal(size=(D, D))
     for i in range(N_SILOS):
         table = 0.3 * rng.normal(size=(30 + 7 * i, D)) @ (mix + 0.4 * rng.normal(size=(D, D)))
-        read = table_costs(moments_of_blocks(table, PAIRS), PAIRS, standardize=False, names=NODES, source="table")
+        read = table_costs(moments_of_blocks(table, PAIRS), standardize=False, names=NODES, source="table")
         found.append(Silo(name=f"silo {i}", pairs=PAIRS, cost=read.cost, n_samples=read.n_samples, blocks=read.blocks))
     return found
 

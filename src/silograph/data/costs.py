@@ -130,7 +130,6 @@ def read_costs(
             moments = add_rows(moments, rows)
     costs = table_costs(
         reader.finish() if keep else [moments],
-        pairs,
         standardize=options.standardize,
         names=names,
         source=path.name,
@@ -144,7 +143,6 @@ def read_costs(
 
 def table_costs(
     parts: Sequence[AnyMoments],
-    pairs: Pairs,
     *,
     standardize: bool,
     names: Sequence[str],
@@ -154,7 +152,10 @@ def table_costs(
     missing_nodes: MissingNodes = "error",
     rows_dropped: int = 0,
 ) -> TableCosts:
-    """The costs of a table given by the moments of its blocks, which are those of the nodes that are `present`."""
+    """The costs of a table given by the moments of its blocks, which are those of the nodes that are `present`.
+
+    `names` are those of all nodes. Where nodes may be missing, those that are constant are.
+    """
     whole = parts[0] if len(parts) == 1 else merged(parts)
     if whole.n_samples < 2 and rows_dropped:
         raise SignalError(
