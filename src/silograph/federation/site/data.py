@@ -78,10 +78,10 @@ def open_table(settings: SiteSettings, folder: Path, *, standardize: bool) -> tu
     return path, options.open(path), options
 
 
-def check_nodes(nodes: Sequence[str], names: Sequence[str], site: str) -> None:
-    """Refuse unless the table has just the nodes of the study, in any order."""
+def check_nodes(nodes: Sequence[str], names: Sequence[str], site: str, missing_nodes: str = "error") -> None:
+    """Refuse unless the table has just the nodes of the study, in any order, or some where it may lack others."""
     try:
-        order_of(nodes, names, first="the study", silo=site)
+        order_of(nodes, names, first="the study", silo=site, missing_nodes=missing_nodes)
     except SilosError as error:
         raise Refused("nodes", str(error)) from error
 
@@ -99,11 +99,19 @@ def load_silo(folder: Path, settings: SiteSettings, study: StudyFile, nodes: Seq
     try:
         path, table, options = open_table(settings, folder, standardize=study.standardize)
         known = fingerprint(path)
-        check_nodes(nodes, table.names, settings.name)  # first: a list of a million names is no reason to make pairs
+        some = study.settings.missing_nodes
+        check_nodes(nodes, table.names, settings.name, some)  # first: a million names are no reason to make pairs
         pairs = pairs_of(study, nodes)
-        order = order_of(nodes, table.names, first="the study", silo=settings.name)
+        order = order_of(nodes, table.names, first="the study", silo=settings.name, missing_nodes=some)
         read = read_costs(
-            path, table, pairs, options, order=order, blocks=study.settings.holds_out, on_progress=lambda part: None
+            path,
+            table,
+            pairs,
+            options,
+            order=order,
+            missing_nodes=some,
+            blocks=study.settings.holds_out,
+            on_progress=lambda part: None,
         )
     except (SilographError, OSError) as error:
         raise Refused("data", f"{settings.data_in(folder)}: {error}") from error
