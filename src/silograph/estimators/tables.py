@@ -128,7 +128,10 @@ def _table(silo: str, X: Any, *, square: bool, gaps: bool = False) -> Table:
 
 
 def _align(first: Table, table: Table, *, square: bool) -> Table:
-    order = order_of(first.names, table.names, first=first.silo, silo=table.silo)
+    def rows() -> list[str]:
+        return [""] * len(table.values)
+
+    order = order_of(first.names, table.names, first=first.silo, silo=table.silo, rows=None if square else rows)
     if order is None:
         return table
     values = table.values[np.ix_(order, order)] if square else table.values[:, order]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from silograph._util.files import sha256_of
 from silograph.data.alignment import order_of
-from silograph.data.costs import TableCosts, TableOptions, read_costs
+from silograph.data.costs import Missing, TableCosts, TableOptions, read_costs
 from silograph.data.readers import Signals
 from silograph.errors import SilographError, SilosError
 from silograph.federation.refusals import Refused
@@ -41,7 +41,7 @@ def fingerprint(path: Path) -> Fingerprint:
 
 def version_of(settings: SiteSettings, data: str) -> str:
     """The version of the table, for which an approval holds: the SHA-256 of its file's and of how it is read."""
-    how = [data, sorted(settings.drop), settings.key, settings.header]
+    how = [data, sorted(settings.drop), settings.key, settings.header, settings.keep_rows]
     return sha256(json.dumps(how).encode()).hexdigest()
 
 
@@ -71,10 +71,19 @@ def look_at_table(settings: SiteSettings, folder: Path, before: Fingerprint | No
     return Table(path=path, known=known, version=version_of(settings, known.sha256), signals=signals)
 
 
-def open_table(settings: SiteSettings, folder: Path, *, standardize: bool) -> tuple[Path, Signals, TableOptions]:
+def open_table(
+    settings: SiteSettings, folder: Path, *, standardize: bool, missing: Missing = "error"
+) -> tuple[Path, Signals, TableOptions]:
     """The site's table, its nodes known, its values not read yet."""
     path = settings.data_in(folder)
-    options = TableOptions(standardize=standardize, drop=tuple(settings.drop), key=settings.key, header=settings.header)
+    options = TableOptions(
+        standardize=standardize,
+        drop=tuple(settings.drop),
+        key=settings.key,
+        header=settings.header,
+        missing=missing,
+        keep_rows=settings.keep_rows,
+    )
     return path, options.open(path), options
 
 
@@ -97,7 +106,7 @@ def check_scale(read: TableCosts, study: StudyFile, path: Path) -> None:
 def load_silo(folder: Path, settings: SiteSettings, study: StudyFile, nodes: Sequence[str]) -> tuple[Silo, Fingerprint]:
     """The silo, and the fingerprint of its file; refuses data that the site's limits forbid."""
     try:
-        path, table, options = open_table(settings, folder, standardize=study.standardize)
+        path, table, options = open_table(settings, folder, standardize=study.standardize, missing=study.missing)
         known = fingerprint(path)
         some = study.settings.missing_nodes
         check_nodes(nodes, table.names, settings.name, some)  # first: a million names are no reason to make pairs
