@@ -7,8 +7,13 @@ from hashlib import sha256
 from pathlib import Path
 
 from silograph._util.files import sha256_of
+from silograph._util.types import Vector
 from silograph.data.alignment import order_of
+<<<<<<< HEAD
 from silograph.data.costs import Missing, TableCosts, TableOptions, read_costs
+=======
+from silograph.data.costs import TableOptions, read_costs
+>>>>>>> doubts
 from silograph.data.readers import Signals
 from silograph.errors import SilographError, SilosError
 from silograph.federation.refusals import Refused
@@ -95,9 +100,9 @@ def check_nodes(nodes: Sequence[str], names: Sequence[str], site: str, missing_n
         raise Refused("nodes", str(error)) from error
 
 
-def check_scale(read: TableCosts, study: StudyFile, path: Path) -> None:
+def check_scale(cost: Vector, study: StudyFile, path: Path) -> None:
     """Refuse a table whose mean squared difference is not in the range that the study gives."""
-    scale, between = float(read.cost.mean()), study.scale
+    scale, between = float(cost.mean()), study.scale
     if between is not None and not between[0] <= scale <= between[1]:
         low, high = between
         raise Refused("scale", f"{path}: its mean squared difference is {scale:g}, the study says {low:g} to {high:g}")
@@ -124,7 +129,7 @@ def load_silo(folder: Path, settings: SiteSettings, study: StudyFile, nodes: Seq
         )
     except (SilographError, OSError) as error:
         raise Refused("data", f"{settings.data_in(folder)}: {error}") from error
-    check_scale(read, study, path)
+    check_scale(read.cost, study, path)
     least = settings.least_samples(len(nodes))
     if read.n_samples is None or read.n_samples < least:
         raise Refused("samples", f"{path}: has {read.n_samples} samples, the least is {least}")
