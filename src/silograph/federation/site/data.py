@@ -9,11 +9,7 @@ from pathlib import Path
 from silograph._util.files import sha256_of
 from silograph._util.types import Vector
 from silograph.data.alignment import order_of
-<<<<<<< HEAD
-from silograph.data.costs import Missing, TableCosts, TableOptions, read_costs
-=======
-from silograph.data.costs import TableOptions, read_costs
->>>>>>> doubts
+from silograph.data.costs import Missing, TableOptions, read_costs
 from silograph.data.readers import Signals
 from silograph.errors import SilographError, SilosError
 from silograph.federation.refusals import Refused
