@@ -50,7 +50,7 @@ def tables_as_silos(signals, nodes, pairs: Pairs | None = None) -> list[Silo]:
         own = pairs if had is None else pairs.within(had)[0]
         values = np.ascontiguousarray(table if had is None else table[:, had])
         names = [str(k) for k in range(own.n_nodes)]
-        read = table_costs(moments_of_blocks(values, own), own, standardize=False, names=names, source="table")
+        read = table_costs(moments_of_blocks(values, own), standardize=False, names=names, source="table")
         about = {"name": f"silo {i}", "cost": read.cost, "n_samples": read.n_samples, "blocks": read.blocks}
         silos.append(Silo.on(pairs, had, **about))
     return silos

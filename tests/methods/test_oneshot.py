@@ -28,7 +28,7 @@ NAMES = [f"node {k}" for k in range(D)]
 
 
 def silo_of(name: str, X: np.ndarray) -> Silo:
-    read = table_costs(moments_of_blocks(X, PAIRS), PAIRS, standardize=False, names=NAMES, source=name)
+    read = table_costs(moments_of_blocks(X, PAIRS), standardize=False, names=NAMES, source=name)
     return Silo(name=name, pairs=PAIRS, cost=read.cost, n_samples=read.n_samples, blocks=read.blocks)
 
 

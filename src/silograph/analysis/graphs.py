@@ -41,7 +41,8 @@ def _facts(silo: str, graph: Graph | None, consensus: Graph, pairs: Pairs, told:
     if graph is not None and graph.n_nodes < consensus.n_nodes:  # it lacks nodes that others have
         names = set(graph.names)
         pairs = pairs.within(np.flatnonzero([name in names for name in consensus.names]).astype(np.int32))[0]
-    edges, far, norm = told.get("edges", np.nan), told.get("distance", np.nan), float(np.linalg.norm(consensus.weights))
+    edges, norm = told.get("edges", np.nan), float(np.linalg.norm(consensus.weights))
+    far = np.nan if "pull" in told else told.get("distance", np.nan)  # whoever chooses its pull may go its own way
     return GraphFacts(
         name=silo,
         n_nodes=pairs.n_nodes,

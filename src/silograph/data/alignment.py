@@ -1,7 +1,7 @@
 """Silos brought into one order of nodes: that of the first, or, where silos may lack some, that of all of them."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -21,12 +21,19 @@ def all_nodes(tables: Iterable[Sequence[str]]) -> tuple[str, ...]:
 
 
 def order_of(
-    reference: Sequence[str], names: Sequence[str], *, first: str, silo: str, missing_nodes: str = "error"
+    reference: Sequence[str],
+    names: Sequence[str],
+    *,
+    first: str,
+    silo: str,
+    missing_nodes: str = "error",
+    rows: Callable[[], Sequence[str]] | None = None,
 ) -> IntVector | None:
     """Which columns of `silo` to take for the nodes in the order of `reference`; nothing if they are in that order.
 
     The same nodes in another order are fine. An extra node is an error that names it, and so is a missing one, unless
-    silos are allowed to lack nodes: then its column is −1.
+    silos are allowed to lack nodes: then its column is −1. `rows` tells what the rows of the table are called, for an
+    error: they may be what its columns should be.
     """
     if list(names) == list(reference):
         return None
@@ -41,10 +48,20 @@ def order_of(
     extra = [name for name in names if name not in theirs]
     if missing or extra:
         parts = [f"{what}: {list_names(some)}" for what, some in (("missing", missing), ("extra", extra)) if some]
+        cure = CURE if rows is None else wrong_way_round(reference, names, rows()) or CURE
         raise SilosError(
-            f"{silo}: expected the nodes of {first} ({len(reference)}), got {len(names)}; {'; '.join(parts)}. {CURE}"
+            f"{silo}: expected the nodes of {first} ({len(reference)}), got {len(names)}; {'; '.join(parts)}. {cure}"
         )
     return np.array([column.get(name, -1) for name in reference], dtype=np.int32)
+
+
+def wrong_way_round(nodes: Sequence[str], columns: Sequence[str], rows: Sequence[str]) -> str | None:
+    """What to tell of a table whose rows, rather than its columns, seem to be the nodes; nothing of any other."""
+    named = set(nodes) <= set(rows)
+    if not named and (len(rows) != len(nodes) or len(columns) == len(nodes)):
+        return None
+    what = "rows that are called like the nodes" if named else f"as many rows as there are nodes ({len(rows)})"
+    return f"It seems to lie the wrong way round: it has {what}. Rows are samples, columns are nodes: transpose it."
 
 
 def check_silo_names(names: Sequence[str]) -> None:

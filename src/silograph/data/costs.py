@@ -40,14 +40,11 @@ class TableOptions:
     forbid: Path | None = None
 
     def __post_init__(self) -> None:
-        if self.missing not in get_args(Missing):
-            raise ParameterError(f"missing: expected 'error', 'rows' or 'pairs', got {self.missing!r}.")
+        check_missing(self.missing, precomputed=self.precomputed)
         if self.precomputed and self.standardize:
             raise ParameterError("--standardize: precomputed distances cannot be standardised. Leave it out.")
-        if self.precomputed and (self.missing != "error" or self.keep_rows is not None):
-            raise ParameterError(
-                "--missing and --keep-rows: precomputed distances have no rows to leave out. Leave the option out."
-            )
+        if self.precomputed and self.keep_rows is not None:
+            raise ParameterError("--keep-rows: precomputed distances have no rows to leave out. Leave it out.")
 
     def open(self, path: Path) -> Signals:
         """The table, its nodes known, its values not read yet."""
@@ -133,7 +130,6 @@ def read_costs(
             moments = add_rows(moments, rows)
     costs = table_costs(
         reader.finish() if keep else [moments],
-        pairs,
         standardize=options.standardize,
         names=names,
         source=path.name,
@@ -147,7 +143,6 @@ def read_costs(
 
 def table_costs(
     parts: Sequence[AnyMoments],
-    pairs: Pairs,
     *,
     standardize: bool,
     names: Sequence[str],
@@ -157,7 +152,10 @@ def table_costs(
     missing_nodes: MissingNodes = "error",
     rows_dropped: int = 0,
 ) -> TableCosts:
-    """The costs of a table given by the moments of its blocks, which are those of the nodes that are `present`."""
+    """The costs of a table given by the moments of its blocks, which are those of the nodes that are `present`.
+
+    `names` are those of all nodes. Where nodes may be missing, those that are constant are.
+    """
     whole = parts[0] if len(parts) == 1 else merged(parts)
     if whole.n_samples < 2 and rows_dropped:
         raise SignalError(
@@ -181,6 +179,14 @@ def table_costs(
         rows_dropped=rows_dropped,
         row_counter=row_counter,
     )
+
+
+def check_missing(missing: str, *, precomputed: bool) -> None:
+    """Raise unless there is such a way to treat gaps, and rows to have them."""
+    if missing not in get_args(Missing):
+        raise ParameterError(f"missing: expected 'error', 'rows' or 'pairs', got {missing!r}.")
+    if precomputed and missing != "error":
+        raise ParameterError("missing: precomputed distances have no rows to leave out. Leave it out.")
 
 
 def without_gaps(rows: Matrix) -> tuple[Matrix, int]:

@@ -66,7 +66,7 @@ def stem_of(path: Path) -> str:
 
 def _expanded(place: Path) -> list[Path]:
     """The files that a pattern stands for; any other place is itself."""
-    if place.exists() or not has_magic(str(place)):
+    if is_one_file(place) or place.is_dir():
         return [place]
     matches = [Path(match) for match in sorted(glob(str(place), recursive=True))]  # noqa: PTH207 - of any path
     if not matches:

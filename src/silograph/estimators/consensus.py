@@ -15,9 +15,9 @@ from silograph._util.types import Matrix, Vector
 from silograph.analysis.graphs import doubts_about_study
 from silograph.analysis.tables import TableFacts, doubts_about_tables, facts_of
 from silograph.data.blocks import fit_in_memory, moments_of_blocks
-from silograph.data.costs import TableCosts, table_costs
+from silograph.data.costs import Missing, TableCosts, check_missing, table_costs
 from silograph.data.distances import costs_of_distances
-from silograph.data.moments import Moments
+from silograph.data.pairwise import moments_of
 from silograph.data.serial import serial_correlation
 from silograph.engine.study import convergence_warning, degree_warning, learn_silos, nodes_warning
 from silograph.errors import DegreeWarning, DoubtfulSilosWarning, NodesWarning, ParameterError
@@ -90,6 +90,9 @@ class ConsensusGraph(BaseEstimator):
         Whether silos may lack nodes that others have, for "exact", "oneshot", "independent" and "pooled". With "allow",
         frames are aligned by name to all columns together, and a column that is constant or empty (NaN) throughout is
         missing too. Each silo then learns on its own nodes.
+    missing : {"error", "rows", "pairs"}
+        What to do about other gaps (NaN): refuse them, leave their rows out, or take each pair's mean over the rows
+        that have both.
     metric : {"sqeuclidean", "precomputed"}
         With "precomputed", tables are symmetric matrices (nodes, nodes) of mean squared differences.
     allowed, forbidden : array-like of shape (n, 2), optional
@@ -130,6 +133,8 @@ class ConsensusGraph(BaseEstimator):
         What is doubtful of which silos, as the warnings say it: kind, silos, text.
     silo_names_, n_samples_seen_ : list
         Names, and samples per silo (None with precomputed distances).
+    rows_dropped_ : list
+        Rows per silo that were left out for their gaps.
 
     Examples
     --------
@@ -173,6 +178,7 @@ class ConsensusGraph(BaseEstimator):
         sums: int = 1,
         options: Mapping[str, Any] | None = None,
         missing_nodes: Literal["error", "allow"] = "error",
+        missing: Missing = "error",
         metric: Literal["sqeuclidean", "precomputed"] = "sqeuclidean",
         allowed: ArrayLike | None = None,
         forbidden: ArrayLike | None = None,
@@ -188,6 +194,7 @@ class ConsensusGraph(BaseEstimator):
         self.zeta, self.cost_unit, self.pull, self.weights, self.fresh = zeta, cost_unit, pull, weights, fresh
         self.gamma_cap, self.gamma_epsilon, self.first_weight = gamma_cap, gamma_epsilon, first_weight
         self.sums, self.options, self.missing_nodes = sums, options, missing_nodes
+        self.missing = missing
         self.report, self.warm_start, self.n_jobs = report, warm_start, n_jobs
 
     def fit(self, X: Any, y: Any = None, groups: ArrayLike | None = None) -> Self:
@@ -197,7 +204,8 @@ class ConsensusGraph(BaseEstimator):
         """
         settings = self._settings()
         some = settings.missing_nodes == "allow"
-        tables = tables_of(X, groups, square=self.metric == "precomputed", missing_nodes=some)
+        square = self.metric == "precomputed"
+        tables = tables_of(X, groups, square=square, missing_nodes=some, missing=self.missing)
         names = tables[0].names
         pairs = choose_pairs(names, allowed=self.allowed, forbidden=self.forbidden, may_isolate=settings.zeta_used > 0)
         silos, facts = zip(*(self._silo(table, pairs, settings) for table in tables), strict=True)
@@ -207,6 +215,7 @@ class ConsensusGraph(BaseEstimator):
         self._study, self._pairs = study, pairs
         self.silo_names_ = [silo.name for silo in silos]
         self.n_samples_seen_ = [silo.n_samples for silo in silos]
+        self.rows_dropped_ = [table.rows_dropped for table in tables]
         self.n_features_in_ = len(names)
         self.feature_names_in_ = np.array(names, dtype=object)
         self.graphs_ = {name: graph_on(pairs, w, names, study.nodes[name]) for name, w in study.graphs.items()}
@@ -226,6 +235,9 @@ class ConsensusGraph(BaseEstimator):
             *doubts_about_tables(facts, standardize=self.standardize),
             *doubts_about_study(study, self.silo_names_, self.graphs_, self.consensus_graph_, pairs),
         )
+        if any(self.rows_dropped_):
+            told = ", ".join(f"{table.silo}: {table.rows_dropped}" for table in tables if table.rows_dropped)
+            warnings.warn(f"Rows with gaps were left out ({told}).", UserWarning, stacklevel=2)
         for doubt in self.doubts_:
             warnings.warn(doubt.text, DoubtfulSilosWarning, stacklevel=2)
         trouble = convergence_warning(study, settings)
@@ -300,6 +312,7 @@ class ConsensusGraph(BaseEstimator):
     def _settings(self) -> StudySettings:
         if self.metric not in ("sqeuclidean", "precomputed"):
             raise ParameterError(f"metric: expected 'sqeuclidean' or 'precomputed', got {self.metric!r}.")
+        check_missing(self.missing, precomputed=self.metric == "precomputed")
         if self.metric == "precomputed" and self.standardize:
             raise ParameterError("standardize: precomputed distances cannot be standardised. Leave it False.")
         given = {field.name: getattr(self, field.name) for field in fields(StudySettings) if hasattr(self, field.name)}
@@ -322,15 +335,15 @@ class ConsensusGraph(BaseEstimator):
             read = TableCosts(cost=cost, n_samples=None, blocks=None, present=table.present, row_counter=None)
         else:
             keep = settings.holds_out and fit_in_memory(own)
-            moments = moments_of_blocks(table.values, own) if keep else [Moments.of(table.values, own)]
+            moments = moments_of_blocks(table.values, own) if keep else [moments_of(table.values, own)]
             read = table_costs(
                 moments,
-                own,
                 standardize=self.standardize,
                 names=table.names,
                 source=table.silo,
                 present=table.present,
                 missing_nodes=settings.missing_nodes,
+                rows_dropped=table.rows_dropped,
             )
             read = replace(read, serial=serial_correlation(table.values))
         about = {"name": table.silo, "cost": read.cost, "n_samples": read.n_samples, "blocks": read.blocks}

@@ -1,7 +1,7 @@
 """What `fit` of several silos accepts, turned into named tables of the same nodes in the same order."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
 
@@ -10,6 +10,7 @@ from sklearn.utils import check_array
 
 from silograph._util.types import IntVector, Matrix
 from silograph.data.alignment import check_silo_names, order_of
+from silograph.data.costs import Missing, without_gaps
 from silograph.data.readers.checks import NO_GUESS, check_finite
 from silograph.data.readers.frames import check_index, check_numbers, frame_names, is_frame
 from silograph.errors import SignalError, SilosError
@@ -26,6 +27,7 @@ class Table:
     values: Matrix
     names: tuple[str, ...]
     present: IntVector | None = None  # numbers of the names that the silo has, rising; None: all
+    rows_dropped: int = 0  # for their gaps
 
     @property
     def own_names(self) -> tuple[str, ...]:
@@ -33,7 +35,9 @@ class Table:
         return self.names if self.present is None else tuple(self.names[node] for node in self.present)
 
 
-def tables_of(X: Any, groups: Any, *, square: bool, missing_nodes: bool = False) -> list[Table]:
+def tables_of(
+    X: Any, groups: Any, *, square: bool, missing_nodes: bool = False, missing: Missing = "error"
+) -> list[Table]:
     """The silos' tables; `square` ones are distances, whose rows are nodes too.
 
     If nodes may be missing, the names are those of all silos together, and a table has columns that are not empty.
@@ -51,22 +55,28 @@ def tables_of(X: Any, groups: Any, *, square: bool, missing_nodes: bool = False)
     else:
         raise SilosError(f"X: expected several silos, got one {type(X).__name__}. {HOW}")
     check_silo_names(list(parts))
-    tables = [_table(name, table, square=square, gaps=missing_nodes) for name, table in parts.items()]
+    gaps = missing_nodes or missing != "error"
+    tables = [_table(name, table, square=square, gaps=gaps) for name, table in parts.items()]
     if missing_nodes:
-        return _align_some(tables, named=all(is_frame(table) for table in parts.values()), square=square)
-    return [_align(tables[0], table, square=square) for table in tables]
+        tables = _align_some(tables, named=all(is_frame(table) for table in parts.values()), square=square)
+    else:
+        tables = [_align(tables[0], table, square=square) for table in tables]
+    return [_treat_gaps(table, missing) for table in tables] if gaps else tables
 
 
-def check_input(X: Any, *, source: str) -> None:
-    """Raise for what only looks like a table: a path, masked values, columns of something else than numbers."""
+def check_input(X: Any, *, source: str, gaps: bool = False) -> Any:
+    """The table, masked values being gaps; raises for what only looks like one: a path, columns of no numbers."""
     if isinstance(X, str | PathLike):
         raise SignalError(
             f"{source}: expected a table, got the path {str(X)!r}. Read it first, for example with pandas."
         )
     if np.ma.is_masked(X):
-        raise SignalError(f"{source}: expected no masked values. {NO_GUESS}")
+        if not gaps:
+            raise SignalError(f"{source}: expected no masked values. {NO_GUESS}")
+        return np.ma.filled(np.ma.asarray(X, dtype=np.float64), np.nan)
     if is_frame(X):
-        check_numbers(X)
+        check_numbers(X, gaps=gaps)
+    return X
 
 
 def _dimensions(X: Any) -> int:
@@ -98,7 +108,7 @@ def _rows(table: Any, index: np.ndarray) -> Any:
 
 
 def _table(silo: str, X: Any, *, square: bool, gaps: bool = False) -> Table:
-    check_input(X, source=silo)
+    X = check_input(X, source=silo, gaps=gaps)
     if _dimensions(X) not in (0, 2) or (_dimensions(X) == 0 and np.ndim(X) != 2):
         raise SilosError(f"{silo}: expected a table (samples, nodes), got {np.ndim(X)} dimensions. {HOW}")
     values: Matrix = check_array(
@@ -118,7 +128,10 @@ def _table(silo: str, X: Any, *, square: bool, gaps: bool = False) -> Table:
 
 
 def _align(first: Table, table: Table, *, square: bool) -> Table:
-    order = order_of(first.names, table.names, first=first.silo, silo=table.silo)
+    def rows() -> list[str]:
+        return [""] * len(table.values)
+
+    order = order_of(first.names, table.names, first=first.silo, silo=table.silo, rows=None if square else rows)
     if order is None:
         return table
     values = table.values[np.ix_(order, order)] if square else table.values[:, order]
@@ -149,6 +162,13 @@ def _align_one(table: Table, names: tuple[str, ...], *, square: bool) -> Table:
     present = np.array([node for node, name in enumerate(names) if name in column], dtype=np.int32)
     order = np.array([column[names[node]] for node in present], dtype=np.intp)
     values = np.ascontiguousarray(values[np.ix_(order, order)] if square else values[:, order])
-    aligned = Table(table.silo, values, names, None if present.size == len(names) else present)
-    check_finite(values, aligned.own_names, source=table.silo)
-    return aligned
+    return Table(table.silo, values, names, None if present.size == len(names) else present)
+
+
+def _treat_gaps(table: Table, missing: Missing) -> Table:
+    """The table without infinities, and without the gaps that may not be or whose rows are to go."""
+    check_finite(table.values, table.own_names, source=table.silo, gaps=missing != "error")
+    if missing != "rows":
+        return table
+    values, dropped = without_gaps(table.values)
+    return replace(table, values=values, rows_dropped=dropped)

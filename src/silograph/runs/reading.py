@@ -11,10 +11,10 @@ from typing import Any
 from silograph._util.files import sha256_of
 from silograph._util.types import IntVector
 from silograph.analysis.tables import TableFacts, facts_of
-from silograph.data.alignment import all_nodes, order_of
+from silograph.data.alignment import all_nodes, order_of, wrong_way_round
 from silograph.data.costs import TableOptions, read_costs
 from silograph.data.folders import FoundTable
-from silograph.errors import MissingExtraError, SignalError, SilographError
+from silograph.errors import MissingExtraError, SignalError, SilographError, SilosError
 from silograph.graph.pairs import Pairs
 from silograph.methods.common.settings import StudySettings
 from silograph.protocol.silo import Silo
@@ -72,7 +72,7 @@ def read_tables(request: LearnRequest, on_progress: OnProgress) -> Tables:
     found, options, allowed = request.found, request.tables, request.missing_nodes
     headers = _read_headers(found, options, on_progress)
     nodes = all_nodes(headers) if allowed == "allow" else headers[0]
-    orders = _orders(found, headers, nodes, allowed)
+    orders = _orders(found, headers, nodes, options, allowed)
     pairs = options.pairs(nodes, zeta=request.zeta)
     blocks = isinstance(request.settings, StudySettings) and request.settings.holds_out
     silos, sources, facts, faults = [], {}, [], Faults()
@@ -94,7 +94,6 @@ def read_tables(request: LearnRequest, on_progress: OnProgress) -> Tables:
                     "file": str(one.path),
                     "sha256": checksum.result(),
                     "n_samples": read.n_samples,
-                    "missing_nodes": _lacking(nodes, read.present),
                     "rows_dropped": read.rows_dropped,
                     "row_counter": read.row_counter,
                     "mean_squared_difference": float(read.cost.mean()) if read.cost.size else None,
@@ -129,12 +128,32 @@ def _read_headers(found: Sequence[FoundTable], options: TableOptions, on_progres
 
 
 def _orders(
-    found: Sequence[FoundTable], headers: Sequence[tuple[str, ...]], nodes: Sequence[str], allowed: str
+    found: Sequence[FoundTable],
+    headers: Sequence[tuple[str, ...]],
+    nodes: Sequence[str],
+    options: TableOptions,
+    allowed: str,
 ) -> list[IntVector | None]:
-    orders, faults = [], Faults()
+    def rows(path: Path) -> list[str]:
+        return options.open_some(path)[0].row_labels()
+
+    orders, faults, first = [], Faults(), found[0].path
     for one, names in zip(found, headers, strict=True):
         with faults.collecting():
-            orders.append(order_of(nodes, names, first=found[0].path.name, silo=one.path.name, missing_nodes=allowed))
+            try:
+                orders.append(
+                    order_of(
+                        nodes,
+                        names,
+                        first=first.name,
+                        silo=one.path.name,
+                        missing_nodes=allowed,
+                        rows=partial(rows, one.path) if len(faults.errors) < MOST_FAULTS else None,
+                    )
+                )
+            except SilosError as error:
+                other = wrong_way_round(names, nodes, rows(first)) if not faults.errors else None
+                raise SilosError(f"{error}\nOr look at {first.name}. {other}") if other else error from None
     faults.check(len(found))
     return orders
 
@@ -146,10 +165,3 @@ def _progress(on_progress: OnProgress, path: Path, number: int, n_tables: int) -
         return partial(on_progress, f"Reading {path.name}")
     on_progress(f"Reading {n_tables} tables: {path.name}", number / n_tables)
     return lambda part: None
-
-
-def _lacking(nodes: Sequence[str], present: IntVector | None) -> tuple[str, ...]:
-    if present is None:
-        return ()
-    there = set(present.tolist())
-    return tuple(name for number, name in enumerate(nodes) if number not in there)

@@ -235,5 +235,5 @@ def _table(
 def _size(data: SiteData, comparison: Comparison) -> str:
     if not data.several:
         return f"Table: version {data.version}, {comparison.size} rows of {len(data.names)} nodes."
-    n_rows = sum(chunk.shape[0] for signals in data.signals() for chunk in signals.chunks())
+    n_rows = sum(chunk.shape[0] for signals in data.signals() for chunk in signals.chunks(gaps=True))
     return f"{comparison.size} tables: version {data.version}, {n_rows} rows together of {len(data.names)} nodes."

@@ -81,7 +81,7 @@ def _check_data(home: Path, settings: SiteSettings, invitation: Invitation) -> t
         data.check_nodes(invitation.nodes or data.names, data.tables[0].path.name, missing_nodes="allow")
     except Refused as error:
         raise SilosError(error.detail) from error
-    n_samples = sum(chunk.shape[0] for signals in data.signals() for chunk in signals.chunks(lambda part: None))
+    n_samples = sum(chunk.shape[0] for signals in data.signals() for chunk in signals.chunks(gaps=True))
     least = settings.least_samples(len(data.names))
     if n_samples < least:
         why = "as many as nodes, and 20" if settings.min_samples is None else "--min-samples"

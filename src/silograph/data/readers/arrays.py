@@ -1,7 +1,7 @@
 """NumPy's own files: .npy, mapped into memory and so of any size, and .npz."""
 
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ def open_npy(path: Path, *, wanted: Wanted, key: str | None, header: bool | None
     """An array (samples, nodes); its nodes are numbered."""
     refuse_key(path, key)
     del header
-    return _source(_load(path, mmap_mode="r"), None, wanted, path.name)
+    return _source(lambda: _load(path, mmap_mode="r"), None, wanted, path.name)
 
 
 def open_npz(path: Path, *, wanted: Wanted, key: str | None, header: bool | None) -> Source:
@@ -33,7 +33,7 @@ def open_npz(path: Path, *, wanted: Wanted, key: str | None, header: bool | None
             f"got {', '.join(repr(name) for name in archive.files) or 'none'}. Say which one with key (--key)."
         )
     names = archive["names"] if "names" in archive.files else None
-    return _source(archive[key], names, wanted, f"{path.name}, array {key!r}")
+    return _source(lambda: _load(path)[key], names, wanted, f"{path.name}, array {key!r}")
 
 
 def _load(path: Path, **options: Any) -> Any:
@@ -45,20 +45,22 @@ def _load(path: Path, **options: Any) -> Any:
         ) from error
 
 
-def _source(values: NDArray[Any], names: NDArray[Any] | None, wanted: Wanted, source: str) -> Source:
-    if values.ndim != 2 or values.dtype.kind not in "fiu":
+def _source(read: Callable[[], NDArray[Any]], names: NDArray[Any] | None, wanted: Wanted, source: str) -> Source:
+    """The array is let go until its values are wanted: a process may open only so many files."""
+    shape, dtype = (lambda values: (values.shape, values.dtype))(read())
+    if len(shape) != 2 or dtype.kind not in "fiu":
         raise SignalError(
-            f"{source}: expected a matrix (samples, nodes) of numbers, got shape {values.shape} of {values.dtype}. "
+            f"{source}: expected a matrix (samples, nodes) of numbers, got shape {shape} of {dtype}. "
             "Give one matrix, rows being samples."
         )
-    labels = default_names(values.shape[1]) if names is None else tuple(str(name) for name in np.ravel(names))
-    if len(labels) != values.shape[1]:
-        raise SignalError(f"{source}: expected {values.shape[1]} names, one per column, got {len(labels)}.")
+    labels = default_names(shape[1]) if names is None else tuple(str(name) for name in np.ravel(names))
+    if len(labels) != shape[1]:
+        raise SignalError(f"{source}: expected {shape[1]} names, one per column, got {len(labels)}.")
     keep, flag = wanted.choose(labels, source=source)
     whole = len(keep) == len(labels)
 
     def chunks() -> Iterator[Chunk]:
-        rows = rows_per_chunk(values.shape[1])
+        values, rows = read(), rows_per_chunk(shape[1])
         for start in range(0, values.shape[0], rows):
             part = np.asarray(values[start : start + rows])
             done = min(1.0, (start + rows) / values.shape[0])

@@ -18,29 +18,28 @@ def open_parquet(path: Path, *, wanted: Wanted, key: str | None, header: bool | 
     refuse_key(path, key)
     del header
     parquet = required("pyarrow.parquet", extra="parquet", purpose="to read Parquet files")
-    file = _opened(path, "Parquet", parquet.ParquetFile)
-    return _source(
-        path,
-        file.schema_arrow,
-        file.metadata.num_rows,
-        wanted,
-        lambda rows, columns: file.iter_batches(batch_size=rows, columns=columns),
-    )
+    with _opened(path, "Parquet", parquet.ParquetFile) as file:
+        schema, n_rows = file.schema_arrow, file.metadata.num_rows
+
+    def batches(rows: int, columns: list[str]) -> Iterator[Any]:
+        with _opened(path, "Parquet", parquet.ParquetFile) as file:
+            yield from file.iter_batches(batch_size=rows, columns=columns)
+
+    return _source(path, schema, n_rows, wanted, batches)
 
 
 def open_feather(path: Path, *, wanted: Wanted, key: str | None, header: bool | None) -> Source:
-    """The same of a Feather file, which is mapped into memory."""
+    """The same of a Feather file."""
     refuse_key(path, key)
     del header
     feather = required("pyarrow.feather", extra="parquet", purpose="to read Feather files")
-    table = _opened(path, "Feather", lambda file: feather.read_table(file, memory_map=True))
-    return _source(
-        path,
-        table.schema,
-        table.num_rows,
-        wanted,
-        lambda rows, columns: table.select(columns).to_batches(max_chunksize=rows),
-    )
+    table = _opened(path, "Feather", feather.read_table)
+
+    def batches(rows: int, columns: list[str]) -> list[Any]:
+        read: Any = _opened(path, "Feather", lambda file: feather.read_table(file, columns=columns))
+        return list(read.to_batches(max_chunksize=rows))
+
+    return _source(path, table.schema, table.num_rows, wanted, batches)
 
 
 def _opened(path: Path, kind: str, open_it: Callable[[str], Any]) -> Any:

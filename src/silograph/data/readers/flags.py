@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from silograph._util.types import BoolVector
 from silograph.errors import SignalError
 
-WORDS = {"true": True, "yes": True, "1": True, "1.0": True, "false": False, "no": False, "0": False, "0.0": False}
+WORDS = {"true": True, "yes": True, "false": False, "no": False}
 
 
 def kept_rows(flags: NDArray[Any], *, column: str, source: str, row_name: Callable[[int], int]) -> BoolVector:
@@ -28,6 +28,11 @@ def kept_rows(flags: NDArray[Any], *, column: str, source: str, row_name: Callab
 
 def _truth(cell: object) -> bool | None:
     """Any number but 0 says yes; a gap says nothing."""
-    if isinstance(cell, bool | int | float) and cell == cell:
-        return bool(cell)
-    return WORDS.get(str(cell).strip().casefold())
+    text = str(cell).strip().casefold()
+    if text in WORDS:
+        return WORDS[text]
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return None if np.isnan(number) else number != 0

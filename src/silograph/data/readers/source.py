@@ -39,6 +39,7 @@ class Source:
     chunks: Callable[[], Iterator[Chunk]]
     first_row: int = 1  # what the first sample's row is called in an error
     find: Callable[[int, int], tuple[int, str]] | None = None  # row and text of a sample's cell at a node, for an error
+    labels: Callable[[], list[str]] | None = None  # the first cell of each row, for an error
 
 
 @dataclass(frozen=True, slots=True)

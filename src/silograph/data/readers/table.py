@@ -85,6 +85,12 @@ class Signals:
                 break
         return empty
 
+    def row_labels(self) -> list[str]:
+        """What rows are called in their first cells, or nothing, for each row: to tell what is wrong with a table."""
+        if self._source.labels is not None:
+            return self._source.labels()
+        return [""] * sum(chunk.values.shape[0] for chunk in self._source.chunks())
+
     def _checked(self, chunk: Chunk, n_before: int, gaps: bool | BoolVector) -> Matrix:
         def find(row: int, column: int) -> tuple[int, str]:
             """What a row and a cell are called in an error."""

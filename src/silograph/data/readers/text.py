@@ -19,7 +19,7 @@ from silograph._util.extras import required
 from silograph._util.types import Matrix
 from silograph.data.readers.checks import GAPS
 from silograph.data.readers.source import Chunk, Source, Wanted, refuse_key, rows_per_chunk
-from silograph.data.readers.text_errors import cell_of, explain, fault_of, open_text, unpacked
+from silograph.data.readers.text_errors import cell_of, explain, fault_of, labels_of, open_text, unpacked
 from silograph.errors import SignalError
 from silograph.graph.pairs import default_names
 
@@ -128,6 +128,7 @@ def _source(layout: Layout) -> Source:
         lambda: _chunks(layout),
         first_row=layout.first_line,
         find=lambda sample, node: cell_of(layout, sample, layout.keep[node]),
+        labels=lambda: labels_of(layout),
     )
 
 

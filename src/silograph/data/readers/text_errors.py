@@ -55,6 +55,11 @@ def cell_of(layout: "Layout", sample: int, column: int) -> tuple[int, str]:
     return line, repr(cells[column]) if cells[column] else "an empty cell"
 
 
+def labels_of(layout: "Layout") -> list[str]:
+    """The first cell of each row."""
+    return [cells[0] for _, cells in _records(layout)]
+
+
 def _is_readable(cell: str, decimal: str) -> bool:
     if cell in GAPS:
         return True

@@ -34,7 +34,8 @@ function fillSilos() {
   const percent = (value) => `${(100 * value).toFixed(0)}%`;
   const some = (names) => names.length > 8 ? `${names.slice(0, 8).join(", ")} and ${names.length - 8} more` : names.join(", ");
   let site = null;
-  for (const silo of run.silos) {
+  const bySite = [...new Set(run.silos.map((silo) => silo.site))].flatMap((one) => run.silos.filter((silo) => silo.site === one));
+  for (const silo of bySite) {
     if (silo.site !== null && silo.site !== site) table.tBodies[0].append(siteRow(silo.site, columns.length));
     site = silo.site;
     const row = element("tr");
