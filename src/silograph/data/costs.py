@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from silograph._util.types import IntVector, Matrix, Vector
+from silograph._util.types import BoolVector, IntVector, Matrix, Vector
 from silograph.data.blocks import BlockReader, Blocks, blocks_of, fit_in_memory
 from silograph.data.distances import costs_of_distances
 from silograph.data.moments import Moments
@@ -82,6 +82,14 @@ class TableCosts:
     rows_dropped: int = 0  # for gaps in them, or because `keep_rows` says so
     row_counter: str | None  # a column that looks like row numbers
     serial: float | None = None  # how much samples resemble the ones before: median lag-1 autocorrelation of the nodes
+
+    def among(self, nodes: BoolVector, pairs: Pairs) -> "TableCosts":
+        """The same without some of the nodes of `pairs`, the study's; all are the same but what is by pair."""
+        before = np.arange(pairs.n_nodes, dtype=np.int32) if self.present is None else self.present
+        kept = np.flatnonzero(nodes[before]).astype(np.int32)
+        place = pairs.within(before)[0].within(kept)[1]
+        blocks = None if self.blocks is None else self.blocks.at(place)
+        return replace(self, cost=self.cost[place], blocks=blocks, present=before[kept])
 
 
 def read_costs(

@@ -2,25 +2,19 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
 
 from silograph._util.files import sha256_of
-from silograph._util.types import Vector
 from silograph.data.alignment import all_nodes, order_of
-from silograph.data.costs import TableOptions, read_costs
+from silograph.data.costs import TableOptions
 from silograph.data.folders import FoundTable, find_tables
 from silograph.data.readers import Signals
 from silograph.errors import SilographError, SilosError
 from silograph.federation.refusals import Refused
 from silograph.federation.site.settings import SiteSettings
-from silograph.federation.study_file import StudyFile, pairs_of
-from silograph.graph.pairs import Pairs
-from silograph.methods.common.presence import check_silo
-from silograph.protocol.silo import Silo
-from silograph.protocol.units import check_costs
 
 LEAST_ROWS = 2  # of each of several tables; of one row, no mean is one
 
@@ -75,7 +69,12 @@ class SiteData:
 
     def signals(self) -> Iterator[Signals]:
         """The tables, opened one after the other: of thousands, not all can be open at once."""
-        return (self.options.open(table.path) for table in self.tables)
+        return (self.open(number) for number in range(len(self.tables)))
+
+    def open(self, number: int) -> Signals:
+        """One of the tables. Of several, some may lack a column that others have to drop."""
+        path = self.tables[number].path
+        return self.options.open_some(path)[0] if self.several else self.options.open(path)
 
     def check_nodes(self, nodes: Sequence[str], site: str, *, missing_nodes: str) -> None:
         """Refuse unless every table has just these nodes, in any order; or, where it is allowed, some of them."""
@@ -113,10 +112,11 @@ def look_at_data(settings: SiteSettings, folder: Path, before: Fingerprint | Non
         tables = tables_of(settings, folder)
         known = fingerprint(tables, before)
         options = table_options(settings)
-        nodes = tuple(options.open(table.path).names for table in tables)
+        several = settings.has_several(folder)
+        opened = (options.open_some(table.path)[0] if several else options.open(table.path) for table in tables)
+        nodes = tuple(signals.names for signals in opened)
     except (SilographError, OSError) as error:
         raise Refused("data", f"{settings.data_shown}: {error}") from error
-    several = settings.has_several(folder)
     sums = [(table.name, known.sha256[str(table.path)]) for table in tables]
     version = version_of(settings, sums if several else sums[0][1])
     return SiteData(tables=tables, nodes=nodes, options=options, known=known, version=version, several=several)
@@ -133,64 +133,3 @@ def check_nodes(nodes: Sequence[str], names: Sequence[str], source: str, *, miss
         order_of(nodes, names, first="the study", silo=source, missing_nodes=missing_nodes)
     except SilosError as error:
         raise Refused("nodes", str(error)) from error
-
-
-def check_scale(cost: Vector, study: StudyFile, path: Path) -> None:
-    """Refuse a table whose mean squared difference is not in the range that the study gives."""
-    scale, between = float(cost.mean()), study.scale
-    if between is not None and not between[0] <= scale <= between[1]:
-        low, high = between
-        raise Refused("scale", f"{path}: its mean squared difference is {scale:g}, the study says {low:g} to {high:g}")
-
-
-def load_silos(settings: SiteSettings, data: SiteData, study: StudyFile, nodes: Sequence[str]) -> list[Silo]:
-    """The site's silos; refuses data that the site's limits forbid."""
-    if data.several and len(data.tables) < settings.min_tables:
-        raise Refused("tables", f"has {len(data.tables)} tables, the least is {settings.min_tables}")
-    # First: a list of a million names is no reason to make pairs
-    data.check_nodes(nodes, settings.name, missing_nodes=study.settings.missing_nodes)
-    try:
-        pairs = pairs_of(study, nodes)
-        options = replace(data.options, standardize=study.standardize, missing=study.missing)
-        silos = [
-            _read(table, study, nodes, pairs, options, table.name if data.several else settings.name)
-            for table in data.tables
-        ]
-        data.check_unchanged()
-        _check_samples(settings, data, silos, len(nodes))
-        for table, silo in zip(data.tables, silos, strict=True):
-            check_costs(silo.cost, study.settings.cost_unit_used, table.path.name)
-            check_silo(study.settings, silo)
-    except (SilographError, OSError) as error:
-        raise Refused("data", f"{settings.data_shown}: {error}") from error
-    return silos
-
-
-def _read(
-    table: FoundTable, study: StudyFile, nodes: Sequence[str], pairs: Pairs, options: TableOptions, name: str
-) -> Silo:
-    signals, allowed = options.open(table.path), study.settings.missing_nodes
-    order = order_of(nodes, signals.names, first="the study", silo=name, missing_nodes=allowed)
-    read = read_costs(
-        table.path,
-        signals,
-        pairs,
-        options,
-        order=order,
-        missing_nodes=allowed,
-        blocks=study.settings.holds_out,
-        on_progress=lambda part: None,
-    )
-    check_scale(read.cost, study, table.path)
-    about = {"name": name, "cost": read.cost, "n_samples": read.n_samples, "blocks": read.blocks}
-    return Silo.on(pairs, read.present, **about)
-
-
-def _check_samples(settings: SiteSettings, data: SiteData, silos: Sequence[Silo], n_nodes: int) -> None:
-    for table, silo in zip(data.tables, silos, strict=True):
-        if data.several and (silo.n_samples or 0) < LEAST_ROWS:
-            raise Refused("samples", f"{table.path}: has {silo.n_samples} samples, the least is {LEAST_ROWS}")
-    n_samples, least = sum(silo.n_samples or 0 for silo in silos), settings.least_samples(n_nodes)
-    if n_samples < least:
-        known = "no number of" if silos[0].n_samples is None else n_samples
-        raise Refused("samples", f"{data.place}: has {known} samples, the least is {least}")

@@ -1,6 +1,6 @@
 """What a run leaves at a site: of one table its graph and the consensus, of several a run's folder like any other."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import nan
 from pathlib import Path
@@ -8,6 +8,7 @@ from typing import Any
 
 from silograph._util.files import write_json
 from silograph._util.types import IntVector, Vector
+from silograph.analysis.doubts import Doubt
 from silograph.engine.study import StudyResult
 from silograph.federation.study_file import StudyFile
 from silograph.graph.graph import graph_on
@@ -35,6 +36,7 @@ class OwnResults:
     evidence: Reported
     reported: Reported  # what silos told of themselves, here
     sources: Mapping[str, Mapping[str, Any]]  # fields of silos' records: what they were learned from
+    doubts: Sequence[Doubt]
     setup: SetupMethod
     scalars: Mapping[str, float]  # what set-up found
     n_rounds: int
@@ -57,6 +59,7 @@ class OwnResults:
             folder=folder,
             resumed=False,
             seconds=0.0,
+            doubts=self.doubts,
         )
         run = study_run(self._learned(), settings, self.pairs, context)
         result = replace(run.record.result, objective=None, relative_gap=None, certified=False, converged=None)

@@ -16,9 +16,10 @@ from silograph._util.types import Vector
 from silograph.errors import ProtocolError, SilographError
 from silograph.federation.folders import SiteFolder
 from silograph.federation.refusals import Refused
-from silograph.federation.site.data import SiteData, fingerprint, load_silos, stamps_of, tables_of
+from silograph.federation.site.data import SiteData, fingerprint, stamps_of, tables_of
 from silograph.federation.site.results import OwnResults
 from silograph.federation.site.settings import SiteSettings
+from silograph.federation.site.silos import OwnSilos, load_silos
 from silograph.federation.site.state import LastAnswer, RunStore, forget_old
 from silograph.federation.study_file import StudyFile
 from silograph.methods.common.setup import build_setup, build_silo_method
@@ -28,6 +29,7 @@ from silograph.protocol.group import SiloGroup
 from silograph.protocol.messages import PAIRS_NONNEGATIVE, Task, Update, update_of
 from silograph.protocol.method import Method
 from silograph.protocol.sums import Subtotal, add_some
+from silograph.runs.reading import source_of
 
 SETUP, LEARN = "setup", "learn"
 
@@ -54,6 +56,7 @@ class SiteRun:
     settings: SiteSettings
     folder: Path
     data: SiteData
+    own: OwnSilos
     group: SiloGroup
     kept: RunStore
     last: LastAnswer | None = None
@@ -177,13 +180,8 @@ class SiteRun:
 
     def _results(self, last: LastAnswer, consensus: Vector, graphs: Mapping[str, Vector]) -> OwnResults:
         sources = {
-            silo.name: {
-                "file": str(table.path),
-                "sha256": self.data.known.sha256[str(table.path)],
-                "n_samples": silo.n_samples,
-                "mean_squared_difference": float(silo.cost.mean()),
-            }
-            for table, silo in zip(self.data.tables, self.group.silos, strict=True)
+            silo.name: source_of(table, read, self.data.known.sha256[str(table.path)])
+            for table, silo, read in zip(self.data.tables, self.own.silos, self.own.read, strict=True)
         }
         return OwnResults(
             run=self.run,
@@ -197,6 +195,7 @@ class SiteRun:
             evidence={name: state.evidence for name, state in self.group.states.items() if state.evidence},
             reported=last.own,
             sources=sources,
+            doubts=self.own.doubts(self.study),
             setup=build_setup(self.study.settings, self.group.pairs),
             scalars=last.scalars,
             n_rounds=last.answer.header.round,
@@ -223,7 +222,7 @@ def open_site_run(
     sites: Sequence[str],
 ) -> SiteRun:
     """Read the site's tables for a run, and the state that the site keeps of it."""
-    silos = load_silos(settings, data, study, nodes)
+    own = load_silos(settings, data, study, nodes)
     about: dict[str, Any] = {
         "study": study.sha256,
         "silos": list(sites),
@@ -240,7 +239,8 @@ def open_site_run(
         settings=settings,
         folder=folder.path,
         data=data,
-        group=SiloGroup(silos),
+        own=own,
+        group=SiloGroup(own.silos),
         kept=kept,
     )
     try:
