@@ -105,7 +105,7 @@ class RealFederation:
         """A study's results are just what learning in this process from these sites' tables gives; or from all."""
         study, sites = parse_study(text.encode(), source="study"), self.sites if sites is None else sites
         learned = learned_here(study, self.nodes, {site: self.table(site) for site in sites})
-        assert_same_result(results, learned, self.nodes, sites, shared=study.share_graphs)
+        assert_same_result(results, learned, self.nodes, sites, shared=sites if study.share_graphs else ())
 
     # --- commands ----------------------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from glob import glob, has_magic
+from glob import has_magic
 from pathlib import Path
 
 from silograph.data.readers.table import SUFFIXES
@@ -35,7 +35,8 @@ def find_tables(places: Sequence[Path]) -> list[FoundTable]:
         if is_one_file(place):
             found.append(FoundTable(path=place, name=place.stem))
             continue
-        paths = place.iterdir() if place.is_dir() else (Path(path) for path in glob(str(place), recursive=True))
+        root = Path(place.anchor)  # of a pattern; of one that is no whole path, it is here
+        paths = place.iterdir() if place.is_dir() else root.glob(str(place.relative_to(root)))
         inside = sorted(path for path in paths if path.suffix.lower() in SUFFIXES and not path.name.startswith("."))
         if not inside:
             raise SignalError(f"{place}: expected a folder of tables ({', '.join(SUFFIXES)}), got none in it.")

@@ -47,6 +47,7 @@ class Hostile:
         scalars = more.pop("scalars", {})
         header = Header(run=run, method=method, step=step, round=number)
         head = {"kind": "round", "run": run, "stage": "learn" if scalars else "setup", "step": step, "round": number}
+        head["n_silos"] = more.pop("n_silos", len(SITES))
         reply = self.ask({**head, "scalars": scalars}, encode_task(Task(header=header, parts=more)))
         return reply.head.get("code") or parts_of(decode_update(reply.body))
 
@@ -375,7 +376,7 @@ def test_the_log_has_the_digest_of_what_left(hostile):
     one = hostile()
     one.hello()
     message, _ = SignedMessage(
-        {"kind": "round", "run": RUN, "stage": "setup", "step": "costs", "round": 1, "scalars": {}},
+        {"kind": "round", "run": RUN, "stage": "setup", "step": "costs", "round": 1, "scalars": {}, "n_silos": 3},
         encode_task(Task(header=Header(run=RUN, method="setup", step="costs", round=1), parts={})),
         one.consortium.server,
     ).to(SITE)

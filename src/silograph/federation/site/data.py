@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import pairwise
 from pathlib import Path
 
 from silograph._util.files import sha256_of
@@ -19,8 +20,6 @@ from silograph.graph.pairs import Pairs
 from silograph.methods.common.registry import spec_of
 from silograph.protocol.silo import Silo
 from silograph.protocol.units import check_costs
-
-LEAST_ROWS = 2  # of each of several tables; of one row, no mean is one
 
 Stamp = tuple[int, int, int]  # size, time of change, number of the file
 
@@ -84,7 +83,7 @@ class SiteData:
 def tables_of(settings: SiteSettings, folder: Path) -> tuple[FoundTable, ...]:
     """The tables that site.toml names, in the order of their names; raises where there are none, or two of one name."""
     found = sorted(find_tables(settings.data_in(folder)), key=lambda table: table.name)
-    for table, other in zip(found, found[1:], strict=False):
+    for table, other in pairwise(found):
         if table.name == other.name:
             raise SilosError(
                 f"{table.path} and {other.path}: expected tables of different names, got {table.name!r} twice. "
@@ -163,9 +162,6 @@ def _read(
 
 
 def _check_samples(settings: SiteSettings, data: SiteData, silos: Sequence[Silo], n_nodes: int) -> None:
-    for table, silo in zip(data.tables, silos, strict=True):
-        if data.several and (silo.n_samples or 0) < LEAST_ROWS:
-            raise Refused("samples", f"{table.path}: has {silo.n_samples} samples, the least is {LEAST_ROWS}")
     n_samples, least = sum(silo.n_samples or 0 for silo in silos), settings.least_samples(n_nodes)
     if n_samples < least:
         known = "no number of" if silos[0].n_samples is None else n_samples
