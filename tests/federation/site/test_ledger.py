@@ -34,6 +34,10 @@ def answer(folder: Path, rows: np.ndarray, **options) -> SiteData:
     return table
 
 
+def asking(least: int) -> SiteSettings:
+    return SiteSettings(name="oslo", federation="f", server="s", data=Path("oslo.csv"), min_new_samples=least)
+
+
 @pytest.fixture
 def rows() -> np.ndarray:
     return np.random.default_rng(0).normal(size=(200, len(NODES)))
@@ -88,12 +92,12 @@ def test_a_lost_key_is_not_replaced_in_silence(tmp_path, rows):
 
 
 def test_a_first_version_and_one_answered_before_show_nothing_new(tmp_path, rows):
-    assert compared(tmp_path, rows[:100]).objection(20) is None
+    assert compared(tmp_path, rows[:100]).objection(asking(20)) is None
     answer(tmp_path, rows[:100])
     answer(tmp_path, rows[:101])  # despite the difference
-    assert compared(tmp_path, rows[:100]).objection(20) is None
-    assert compared(tmp_path, rows[:101]).objection(20) is None
-    assert compared(tmp_path, rows[:140]).objection(20) is None  # what was shown before is not shown by this one
+    assert compared(tmp_path, rows[:100]).objection(asking(20)) is None
+    assert compared(tmp_path, rows[:101]).objection(asking(20)) is None
+    assert compared(tmp_path, rows[:140]).objection(asking(20)) is None  # what was shown is not shown anew
 
 
 def test_versions_that_differ_by_many_rows_each_may_together_show_one():
@@ -132,15 +136,15 @@ def test_the_same_rows_in_other_units_or_digits_are_not_taken_for_other_rows_wit
     for other, form in ((1000 * rows[:101], "%.17g"), (rows[:101], "%.4f")):
         comparison = compared(tmp_path, other, form=form)
         assert comparison.changes[0].added == 101
-        assert "a row is as in version" in (comparison.objection(20) or "")
-    assert compared(tmp_path, 1000 * rows[:120]).objection(20) is None
-    assert compared(tmp_path, 1000 * rows[:101]).objection(0) is None
+        assert "a row is as in version" in (comparison.objection(asking(20)) or "")
+    assert compared(tmp_path, 1000 * rows[:120]).objection(asking(20)) is None
+    assert compared(tmp_path, 1000 * rows[:101]).objection(asking(0)) is None
 
 
 def test_other_columns_are_not_taken_for_other_rows_without_a_word(tmp_path, rows):
     answer(tmp_path, rows[:100])
-    assert "columns" in (compared(tmp_path, rows[:101, :-1], names=NODES[:-1]).objection(20) or "")
-    assert "columns" in (compared(tmp_path, rows[:101], drop=(NODES[0],)).objection(20) or "")
+    assert "columns" in (compared(tmp_path, rows[:101, :-1], names=NODES[:-1]).objection(asking(20)) or "")
+    assert "columns" in (compared(tmp_path, rows[:101], drop=(NODES[0],)).objection(asking(20)) or "")
 
 
 def test_order_of_columns_digits_beyond_float32_and_the_sign_of_zero_make_no_other_row(tmp_path, rows):

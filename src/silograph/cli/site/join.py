@@ -22,8 +22,8 @@ SUMS_LEAVE = """What leaves this site, once you approve a study, and only to the
   - in every round: the sum over your tables of numbers per pair of nodes and of a few single numbers, and how many
     tables they are. Whoever knows all tables but one can work out that one's part. From two runs whose tables differ
     by one it can be worked out, too."""
-TABLES_STAY = """What does not leave: the tables, their graphs and contributions, names of patients and files, limits
-in site.toml, the reasons of errors."""
+TABLES_STAY = """What does not leave: the tables, their graphs and contributions, names of patients and files, the
+limits in site.toml, the reasons of errors."""
 STAYS = """What does not leave: the table, its path, the limits in site.toml, the reasons of errors."""
 
 

@@ -16,8 +16,6 @@ from silograph.errors import SilographError, SilosError
 from silograph.federation.refusals import Refused
 from silograph.federation.site.settings import SiteSettings
 
-LEAST_ROWS = 2  # of each of several tables; of one row, no mean is one
-
 Stamp = tuple[int, int, int]  # size, time of change, number of the file
 
 

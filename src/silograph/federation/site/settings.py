@@ -63,13 +63,11 @@ drop = {drop}
 {min_samples}
 # Of a table that has changed since it was answered for: rows that came or went are none, or at least this many
 min_new_samples = {min_new_samples}
-# Of a folder, a pattern or a list: take part only with at least this many tables; and of tables that have changed
-# since they were answered for, those that came or went are none, or at least this many
+# Of several tables: take part only with at least this many; and those that came or went are none, or at least this many
 min_tables = {min_tables}
 # Take part only together with others, at least this many sites in all. Of two, each can work out the other's numbers
 min_sites = {min_sites}
-# Take part only if all sites have at most this many tables together: the more they are said to be, the less of the
-# coordinator's parameters can be checked here
+# Take part only if all sites together have at most this many tables: the more they are, the weaker is what we can check
 max_silos = {max_silos}
 # Answer at most this many rounds of an approved study, all its runs together
 max_rounds = {max_rounds}
@@ -122,7 +120,7 @@ class SiteSettings:
         for number, method in enumerate(self.methods, start=1):
             check_method(method, f"methods, entry {number}")
         if self.data == ():
-            raise ParameterError('data: expected a table or several, got an empty list. Write data = "tables".')
+            raise ParameterError('data: expected text, or a list of at least one, got an empty list. Write "tables".')
         least = dict.fromkeys(
             ("min_samples", "min_new_samples", "max_rounds", "max_rounds_table", "max_local_steps"), 0
         )

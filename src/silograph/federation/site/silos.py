@@ -21,8 +21,6 @@ from silograph.methods.common.presence import check_silo
 from silograph.protocol.silo import Silo
 from silograph.protocol.units import check_costs
 
-LEAST_ROWS = 2  # of each of several tables; of one row, no mean is one
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class OwnSilos:
@@ -126,9 +124,6 @@ def check_scale(cost: Vector, study: StudyFile, path: Path) -> None:
 
 
 def _check_samples(settings: SiteSettings, data: SiteData, silos: Sequence[Silo], n_nodes: int) -> None:
-    for table, silo in zip(data.tables, silos, strict=True):
-        if data.several and (silo.n_samples or 0) < LEAST_ROWS:
-            raise Refused("samples", f"{table.path}: has {silo.n_samples} samples, the least is {LEAST_ROWS}")
     n_samples, least = sum(silo.n_samples or 0 for silo in silos), settings.least_samples(n_nodes)
     if n_samples < least:
         known = "no number of" if silos[0].n_samples is None else n_samples
