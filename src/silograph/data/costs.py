@@ -77,6 +77,7 @@ class TableCosts:
 
     cost: Vector
     n_samples: int | None
+    fewest_rows: int | None = None  # that a pair rests on; with gaps, some rest on fewer than others
     blocks: Blocks | None  # of rows; None where there are none, or too many pairs to keep any
     present: IntVector | None = None  # numbers of the nodes that the table has, rising; None: all
     rows_dropped: int = 0  # for gaps in them, or because `keep_rows` says so
@@ -182,6 +183,7 @@ def table_costs(
     return TableCosts(
         cost=cost,
         n_samples=whole.n_samples,
+        fewest_rows=whole.fewest,
         blocks=blocks_of(parts, whole, standardize=standardize) if len(parts) > 1 else None,
         present=present,
         rows_dropped=rows_dropped,

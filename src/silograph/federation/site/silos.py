@@ -44,7 +44,7 @@ def load_silos(settings: SiteSettings, data: SiteData, study: StudyFile, nodes: 
     try:
         own = read_silos(settings, data, study, nodes)
         data.check_unchanged()
-        _check_samples(settings, data, own.silos, len(nodes))
+        _check_samples(settings, data, own.read, len(nodes))
         for table, silo in zip(data.tables, own.silos, strict=True):
             check_scale(silo.cost, study, table.path)
             check_costs(silo.cost, study.settings.cost_unit_used, table.path.name)
@@ -123,8 +123,10 @@ def check_scale(cost: Vector, study: StudyFile, path: Path) -> None:
         raise Refused("scale", f"{path}: its mean squared difference is {scale:g}, the study says {low:g} to {high:g}")
 
 
-def _check_samples(settings: SiteSettings, data: SiteData, silos: Sequence[Silo], n_nodes: int) -> None:
-    n_samples, least = sum(silo.n_samples or 0 for silo in silos), settings.least_samples(n_nodes)
+def _check_samples(settings: SiteSettings, data: SiteData, read: Sequence[TableCosts], n_nodes: int) -> None:
+    """With gaps it is the pair that counts whose numbers rest on the fewest rows: its sum hides no more than these."""
+    n_samples, least = sum(one.fewest_rows or 0 for one in read), settings.least_samples(n_nodes)
     if n_samples < least:
-        known = "no number of" if silos[0].n_samples is None else n_samples
-        raise Refused("samples", f"{data.place}: has {known} samples, the least is {least}")
+        known = "no number of" if read[0].n_samples is None else n_samples
+        gaps = " for a pair of nodes" if n_samples < sum(one.n_samples or 0 for one in read) else ""
+        raise Refused("samples", f"{data.place}: has {known} samples{gaps}, the least is {least}")
