@@ -70,7 +70,7 @@ def study_run(
     each = tuple(
         replace(
             silo_record(
-                name, graph, {"contribution": 2.0 + k}, n_nodes=len(names), n_samples=100 + k, file=f"{name}.csv",
+                name, graph, {"contribution": 2.0 + k}, nodes=names, n_samples=100 + k, file=f"{name}.csv",
                 **SOURCE,
             ),
             missing_nodes=tuple((absent or {}).get(name, ())),
@@ -103,7 +103,7 @@ def table_run(folder: Path, *, n_nodes=12, seed=0):
     """A finished run over one table."""
     rng = np.random.default_rng(seed)
     graph = ring([f"node{node}" for node in range(n_nodes)], rng, 2 * n_nodes)
-    source = silo_record("brain", graph, {}, n_nodes=n_nodes, n_samples=8, file="brain.csv", **SOURCE)
+    source = silo_record("brain", graph, {}, nodes=graph.names, n_samples=8, file="brain.csv", **SOURCE)
     result = ResultRecord(
         **RESULT, nodes=n_nodes, edges=graph.n_edges, mean_degree=graph.mean_degree, iterations=4, solves=2
     )

@@ -17,6 +17,7 @@ def test_the_public_names_are_these_and_all_of_them_exist():
         "LocalProblem",
         "MissingExtraError",
         "Moments",
+        "NodesWarning",
         "OutputError",
         "Pairs",
         "PairsError",

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from silograph.errors import DoubtfulSilosWarning as DoubtfulSilosWarning
     from silograph.errors import GraphError as GraphError
     from silograph.errors import MissingExtraError as MissingExtraError
+    from silograph.errors import NodesWarning as NodesWarning
     from silograph.errors import OutputError as OutputError
     from silograph.errors import PairsError as PairsError
     from silograph.errors import ParameterError as ParameterError
@@ -50,6 +51,7 @@ _NAMES = {
     "data.readers": ("Signals", "open_signals"),
     "errors": (
         "CheckpointError", "DataError", "DegreeWarning", "DoubtfulSilosWarning", "GraphError", "MissingExtraError",
+        "NodesWarning",
         "OutputError", "PairsError", "ParameterError", "ProtocolError", "SignalError", "SilographError", "SilosError",
     ),
     "estimators.consensus": ("ConsensusGraph",),

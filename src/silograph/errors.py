@@ -61,6 +61,10 @@ class MissingExtraError(SilographError, ImportError):
     """An optional dependency is needed and not installed."""
 
 
+class NodesWarning(UserWarning):
+    """Pairs of nodes that one silo alone has, or none."""
+
+
 class DegreeWarning(UserWarning):
     """The mean degree asked for cannot be reached on these data; the nearest one was taken."""
 

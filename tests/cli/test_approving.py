@@ -18,7 +18,7 @@ from silograph.federation.study_file import parse_study
 from silograph.graph.pairs import Pairs
 from silograph.methods.common.registry import built_in
 from silograph.methods.common.settings import StudySettings
-from silograph.methods.common.setup import Setup
+from silograph.methods.common.setup import build_setup
 from testing.consortium import SITES, Consortium, Loopback, close, write_table
 
 SITE = "oslo"
@@ -51,6 +51,7 @@ def prompt(consortium: Consortium, learn: str, policy: str = "", **top: str) -> 
 def settings_of(method: str) -> list[StudySettings]:
     """A method in all its forms."""
     forms = [{}, {"solver": "newton"}, {"solver": "gradient"}, {"weights": "equal"}, {"coupling": 0.0}]
+    forms += [form | {"missing_nodes": "allow"} for form in forms]
     made = []
     for form in forms:
         try:
@@ -64,7 +65,12 @@ def settings_of(method: str) -> list[StudySettings]:
 def test_every_field_that_a_method_may_send_has_words(method):
     forms = settings_of(method)
     assert forms
-    steps = [step for form in forms for made in (*possible_methods(form), Setup) for step in made.steps.values()]
+    steps = [
+        step
+        for form in forms
+        for made in (*possible_methods(form), build_setup(form, Pairs.all(8)))
+        for step in made.steps.values()
+    ]
     assert {name for step in steps for name in step.up} <= set(WORDS)
 
 

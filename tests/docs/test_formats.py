@@ -92,7 +92,8 @@ def test_the_study_file_has_these_keys_at_the_top():
 
 def test_the_study_file_has_these_settings():
     text = section("study-file.md", "`[learn]`")
-    assert keys(text) == [field.name for field in fields(StudySettings)]
+    # Whether nodes may be missing is said at the top
+    assert keys(text) == [field.name for field in fields(StudySettings) if field.name != "missing_nodes"]
     check_defaults(text, StudySettings)
     assert set(re.findall(r"`([^`]+)`", rows(text)[0][1])) == set(built_in())
 

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from silograph._util.plain import to_plain
-from silograph._util.types import Vector
+from silograph._util.types import IntVector, Vector
 from silograph.errors import ProtocolError, SilosError
 from silograph.graph.pairs import Pairs
 from silograph.protocol.exchange import answer_task
@@ -21,27 +21,35 @@ THREADS_FROM = 3000  # pairs; below, handing a silo to a thread costs more than 
 class InProcess:
     """Silos of one owner, on one machine."""
 
-    def __init__(self, silos: Sequence[Silo], *, report: bool = True, workers: int | None = None) -> None:
+    def __init__(
+        self, silos: Sequence[Silo], *, nodes: Sequence[str] = (), report: bool = True, workers: int | None = None
+    ) -> None:
         if not silos:
             raise SilosError("Expected at least one silo, got none.")
         for silo in silos[1:]:
-            if not silo.pairs.same(silos[0].pairs):
+            mine, first = silo.study_pairs, silos[0].study_pairs
+            if not mine.same(first):
                 raise SilosError(
-                    f"{silo.name}: expected the pairs of {silos[0].name} ({silos[0].pairs.size}), got others "
-                    f"({silo.pairs.size}). Every silo needs the same nodes and the same allowed pairs."
+                    f"{silo.name}: expected the pairs of {silos[0].name} ({first.size}), got others "
+                    f"({mine.size}). Every silo needs the same nodes and the same allowed pairs."
                 )
-        self.silos = tuple(silos)
+        self.silos, self._names = tuple(silos), tuple(nodes)
         self._states: dict[str, SiloState[Any]] = {silo.name: SiloState() for silo in silos}
         self._report = report
         n_threads = min(len(silos), workers or os.cpu_count() or 1)
-        small = silos[0].pairs.size < THREADS_FROM and workers is None
+        small = silos[0].study_pairs.size < THREADS_FROM and workers is None
         self._pool = None if small or n_threads == 1 else ThreadPoolExecutor(n_threads)
 
     @property
     def cohort(self) -> Cohort:
         """What everyone knows."""
-        pairs: Pairs = self.silos[0].pairs
-        return Cohort(pairs=pairs, silos=tuple(silo.name for silo in self.silos))
+        pairs: Pairs = self.silos[0].study_pairs
+        return Cohort(pairs=pairs, silos=tuple(silo.name for silo in self.silos), nodes=self._names)
+
+    @property
+    def nodes(self) -> Mapping[str, IntVector | None]:
+        """The nodes that each silo has."""
+        return {silo.name: silo.nodes for silo in self.silos}
 
     def exchange(self, method: Method, task: Task) -> Total:
         """Ask every silo, and add up."""
@@ -58,7 +66,9 @@ class InProcess:
 
     def finish(self, consensus: Vector) -> Mapping[str, Vector]:
         """Every silo's graph: they have one owner."""
-        graphs = {name: state.graph for name, state in self._states.items() if state.graph is not None}
+        graphs = {
+            silo.name: silo.spread(graph) for silo in self.silos if (graph := self._states[silo.name].graph) is not None
+        }
         if len(graphs) < len(self.silos):
             raise ProtocolError("The method ended, but its silos have no graphs: it never answered with graph=.")
         return graphs

@@ -1,11 +1,14 @@
 """One silo's answer to one task, checked on the way in and on the way out."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from silograph.errors import ProtocolError
 from silograph.protocol.checks import check_parts, check_update
-from silograph.protocol.messages import Task, Update, update_of
+from silograph.protocol.messages import Field, Parts, Task, Update, update_of
 from silograph.protocol.method import Method
 from silograph.protocol.silo import Silo, SiloState
 
@@ -25,11 +28,12 @@ def answer_task(
             "Do both sides run one study?"
         )
     kept = _check_turn(silo, state, task)
-    step, pairs = method.steps[header.step], silo.pairs
+    step, pairs = method.steps[header.step], silo.study_pairs
     if not checked:
         check_parts(task.parts, step.down, pairs=pairs, header=header, source=f"{silo.name}, task")
-    answer = method.local(silo, kept, task)
-    update = update_of(header, silo.name, answer.parts, reported=answer.reported if report else None)
+    answer = method.local(silo, kept, replace(task, parts=_take_parts(silo, task.parts, step.down)))
+    parts = _spread_parts(silo, answer.parts, step.up)
+    update = update_of(header, silo.name, parts, reported=answer.reported if report else None)
     check_update(update, task, step.up, pairs=pairs, units=method.units(task))
     return update, SiloState(
         run=header.run,
@@ -40,6 +44,22 @@ def answer_task(
         graph=kept.graph if answer.graph is None else answer.graph,
         evidence=kept.evidence if answer.evidence is None else answer.evidence,
     )
+
+
+def _take_parts(silo: Silo, parts: Parts, fields: Mapping[str, Field]) -> Parts:
+    """What the silo's half sees: of numbers by pair those of its own pairs, unless it needs them all."""
+    if silo.place is None:
+        return parts
+    own = {name for name, field in fields.items() if field.kind == "pairs" and not field.whole}
+    return {name: silo.take(np.asarray(part)) if name in own else part for name, part in parts.items()}
+
+
+def _spread_parts(silo: Silo, parts: Parts, fields: Mapping[str, Field]) -> Parts:
+    """What the silo's half answers, on the study's pairs: updates add up."""
+    if silo.place is None:
+        return parts
+    by_pair = {name for name, field in fields.items() if field.kind == "pairs"}
+    return {name: silo.spread(np.asarray(part)) if name in by_pair else part for name, part in parts.items()}
 
 
 def _check_turn(silo: Silo, state: SiloState[Any], task: Task) -> SiloState[Any]:

@@ -32,11 +32,16 @@ class Cohort:
 
     pairs: Pairs
     silos: tuple[str, ...]
+    nodes: tuple[str, ...] = ()  # their names, where they are known
 
     @property
     def n_silos(self) -> int:
         """I, the number of silos."""
         return len(self.silos)
+
+    def name_of(self, node: int) -> str:
+        """What a node is called."""
+        return self.nodes[node] if self.nodes else str(node)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

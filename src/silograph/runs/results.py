@@ -62,10 +62,11 @@ def study_run(learned: StudyResult, settings: StudySettings, pairs: Pairs, conte
     """The run over several silos, here or at their sites."""
     consensus = graph_on(pairs, learned.consensus, context.nodes)
     kept = [name for name in context.sources if name in learned.graphs]
-    graphs = {name: graph_on(pairs, learned.graphs[name], context.nodes) for name in kept}
+    graphs = {name: graph_on(pairs, learned.graphs[name], context.nodes, learned.nodes.get(name)) for name in kept}
     warnings = {
         "degree": several.degree_warning(learned, settings),
         "convergence": several.convergence_warning(learned, settings),
+        "nodes": several.nodes_warning(learned, pairs),
         **as_warnings((*context.doubts, *doubts_about_study(learned, context.sources, graphs, consensus, pairs))),
     }
     result = _result(
@@ -112,6 +113,12 @@ def silo_record(
     )
 
 
+def _nodes(graph: Graph | None, nodes: Sequence[str]) -> dict[str, Any]:
+    """How many nodes a silo has, and which it lacks, as far as its graph tells."""
+    known = set(nodes if graph is None else graph.names)
+    return {"n_nodes": len(known), "missing_nodes": tuple(name for name in nodes if name not in known)}
+
+
 def _result(learned: LearnResult | StudyResult, graph: Graph, context: RunContext, **more: Any) -> ResultRecord:
     return ResultRecord(
         nodes=graph.n_nodes,
@@ -139,7 +146,9 @@ def _record(
     return RunRecord(
         kind=kind,
         silos=tuple(
-            silo_record(name, graphs.get(name), reported.get(name, {}), n_nodes=len(context.nodes), **source)
+            silo_record(
+                name, graphs.get(name), reported.get(name, {}), **{**_nodes(graphs.get(name), context.nodes), **source}
+            )
             for name, source in context.sources.items()
         ),
         resumed=context.resumed,

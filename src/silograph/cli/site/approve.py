@@ -101,7 +101,7 @@ def _look_at(home: Path, settings: SiteSettings, study: StudyFile) -> tuple[Tabl
     try:
         table = look_at_table(settings, home)
         if study.nodes is not None:
-            check_nodes(study.nodes, table.signals.names, settings.name)
+            check_nodes(study.nodes, table.signals.names, settings.name, study.settings.missing_nodes)
         return table, Ledger(home).compare(table)
     except Refused as error:
         raise SilosError(

@@ -63,7 +63,7 @@ def _check_data(home: Path, settings: SiteSettings, invitation: Invitation) -> s
             check_nodes(invitation.nodes, table.names, path.name)
         except Refused as error:
             raise SilosError(error.detail) from error
-    n_samples = sum(chunk.shape[0] for chunk in table.chunks(lambda part: None))
+    n_samples = sum(chunk.shape[0] for chunk in table.chunks(gaps=True))
     least = settings.least_samples(len(table.names))
     if n_samples < least:
         why = "as many as nodes, and 20" if settings.min_samples is None else "--min-samples"

@@ -74,7 +74,8 @@ def _go_on(
         stopped=stopped,
     )
     largest_cost = STANDARDISED if study.standardize else np.inf
-    sites = Sites(channel, Cohort(pairs=pairs, silos=run.sites), largest_cost=largest_cost)
+    cohort, some = Cohort(pairs=pairs, silos=run.sites, nodes=run.nodes), study.settings.missing_nodes == "allow"
+    sites = Sites(channel, cohort, largest_cost=largest_cost, missing_nodes=some)
     history.add_event("resumed" if run.checkpoint.exists() else "started", reason=attempt)
     try:
         _learn(run, sites, history)

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from silograph._util.types import Vector
+from silograph._util.types import IntVector, Vector
 from silograph.errors import ProtocolError
 from silograph.federation.coordinator.request import (
     SMALL_BODY,
@@ -28,9 +28,10 @@ from silograph.federation.coordinator.request import (
     TroubleFound,
 )
 from silograph.federation.envelope import SignedMessage, VerifiedMessage
+from silograph.methods.common.presence import nodes_of
 from silograph.protocol.checks import check_update
 from silograph.protocol.codec import decode_update, encode_task, largest_update
-from silograph.protocol.messages import PAIRS_NONNEGATIVE, Field, Header, Task, Total, Update, parts_of
+from silograph.protocol.messages import Field, Header, Parts, Task, Total, Update, graph_fields, parts_of
 from silograph.protocol.method import Cohort, Method
 from silograph.protocol.sums import add_up
 from silograph.protocol.units import Units
@@ -41,9 +42,13 @@ T = TypeVar("T")
 class Sites:
     """Sites that are elsewhere."""
 
-    def __init__(self, channel: Channel, cohort: Cohort, *, largest_cost: float = np.inf) -> None:
+    def __init__(
+        self, channel: Channel, cohort: Cohort, *, largest_cost: float = np.inf, missing_nodes: bool = False
+    ) -> None:
         self.cohort = cohort
         self._largest_cost = largest_cost
+        self._missing_nodes = missing_nodes  # whether sites may lack some
+        self.nodes: Mapping[str, IntVector | None] = dict.fromkeys(cohort.silos) if not missing_nodes else {}
         self.traffic = Traffic()  # of the last exchange
         self._channel = channel
         self._scalars: Mapping[str, float] | None = None  # None: set-up goes on
@@ -79,18 +84,20 @@ class Sites:
     def finish(self, consensus: Vector) -> Mapping[str, Vector]:
         """Send the sites the consensus; receive the graphs of those that give theirs away."""
         header = Header(run=self._channel.run.run_id, method="finish", step="finish", round=1)
-        task, fields = Task(header=header, parts={"consensus": consensus}), {"graph": PAIRS_NONNEGATIVE}
+        task = Task(header=header, parts={"consensus": consensus})
+        fields = graph_fields(self._missing_nodes)
         message = self._channel.message("finish", encode_task(task))
 
-        def parse_graph(site: str, reply: VerifiedMessage) -> Vector | None:
+        def parse_graph(site: str, reply: VerifiedMessage) -> Parts | None:
             if reply.head.get("code") == "kept":
                 return None
-            w = parts_of(self._parse_update(site, reply, task, fields, None))["graph"]
-            assert not isinstance(w, float)
-            return w
+            return parts_of(self._parse_update(site, reply, task, fields, None))
 
         graphs = self._ask_all(message, parse_graph, allowed=("kept",), largest=self._largest(fields))
-        return {site: w for site, w in zip(self.cohort.silos, graphs, strict=True) if w is not None}
+        sent = {site: parts for site, parts in zip(self.cohort.silos, graphs, strict=True) if parts is not None}
+        if self._missing_nodes:
+            self.nodes = {site: nodes_of(self.cohort.pairs, np.asarray(parts["has"])) for site, parts in sent.items()}
+        return {site: np.asarray(parts["graph"]) for site, parts in sent.items()}
 
     @property
     def evidence(self) -> Mapping[str, Mapping[str, float]]:

@@ -9,13 +9,13 @@ from pathlib import Path
 from silograph._util.files import sha256_of
 from silograph._util.types import Vector
 from silograph.data.alignment import order_of
-from silograph.data.costs import TableOptions, read_costs
+from silograph.data.costs import Missing, TableOptions, read_costs
 from silograph.data.readers import Signals
 from silograph.errors import SilographError, SilosError
 from silograph.federation.refusals import Refused
 from silograph.federation.site.settings import SiteSettings
 from silograph.federation.study_file import StudyFile, pairs_of
-from silograph.methods.common.registry import spec_of
+from silograph.methods.common.presence import check_silo
 from silograph.protocol.silo import Silo
 from silograph.protocol.units import check_costs
 
@@ -42,7 +42,7 @@ def fingerprint(path: Path) -> Fingerprint:
 
 def version_of(settings: SiteSettings, data: str) -> str:
     """The version of the table, for which an approval holds: the SHA-256 of its file's and of how it is read."""
-    how = [data, sorted(settings.drop), settings.key, settings.header]
+    how = [data, sorted(settings.drop), settings.key, settings.header, settings.keep_rows]
     return sha256(json.dumps(how).encode()).hexdigest()
 
 
@@ -72,17 +72,26 @@ def look_at_table(settings: SiteSettings, folder: Path, before: Fingerprint | No
     return Table(path=path, known=known, version=version_of(settings, known.sha256), signals=signals)
 
 
-def open_table(settings: SiteSettings, folder: Path, *, standardize: bool) -> tuple[Path, Signals, TableOptions]:
+def open_table(
+    settings: SiteSettings, folder: Path, *, standardize: bool, missing: Missing = "error"
+) -> tuple[Path, Signals, TableOptions]:
     """The site's table, its nodes known, its values not read yet."""
     path = settings.data_in(folder)
-    options = TableOptions(standardize=standardize, drop=tuple(settings.drop), key=settings.key, header=settings.header)
+    options = TableOptions(
+        standardize=standardize,
+        drop=tuple(settings.drop),
+        key=settings.key,
+        header=settings.header,
+        missing=missing,
+        keep_rows=settings.keep_rows,
+    )
     return path, options.open(path), options
 
 
-def check_nodes(nodes: Sequence[str], names: Sequence[str], site: str) -> None:
-    """Refuse unless the table has just the nodes of the study, in any order."""
+def check_nodes(nodes: Sequence[str], names: Sequence[str], site: str, missing_nodes: str = "error") -> None:
+    """Refuse unless the table has just the nodes of the study, in any order, or some where it may lack others."""
     try:
-        order_of(nodes, names, first="the study", silo=site)
+        order_of(nodes, names, first="the study", silo=site, missing_nodes=missing_nodes)
     except SilosError as error:
         raise Refused("nodes", str(error)) from error
 
@@ -98,13 +107,21 @@ def check_scale(cost: Vector, study: StudyFile, path: Path) -> None:
 def load_silo(folder: Path, settings: SiteSettings, study: StudyFile, nodes: Sequence[str]) -> tuple[Silo, Fingerprint]:
     """The silo, and the fingerprint of its file; refuses data that the site's limits forbid."""
     try:
-        path, table, options = open_table(settings, folder, standardize=study.standardize)
+        path, table, options = open_table(settings, folder, standardize=study.standardize, missing=study.missing)
         known = fingerprint(path)
-        check_nodes(nodes, table.names, settings.name)  # first: a list of a million names is no reason to make pairs
+        some = study.settings.missing_nodes
+        check_nodes(nodes, table.names, settings.name, some)  # first: a million names are no reason to make pairs
         pairs = pairs_of(study, nodes)
-        order = order_of(nodes, table.names, first="the study", silo=settings.name)
+        order = order_of(nodes, table.names, first="the study", silo=settings.name, missing_nodes=some)
         read = read_costs(
-            path, table, pairs, options, order=order, blocks=study.settings.holds_out, on_progress=lambda part: None
+            path,
+            table,
+            pairs,
+            options,
+            order=order,
+            missing_nodes=some,
+            blocks=study.settings.holds_out,
+            on_progress=lambda part: None,
         )
     except (SilographError, OSError) as error:
         raise Refused("data", f"{settings.data_in(folder)}: {error}") from error
@@ -112,10 +129,11 @@ def load_silo(folder: Path, settings: SiteSettings, study: StudyFile, nodes: Seq
     least = settings.least_samples(len(nodes))
     if read.n_samples is None or read.n_samples < least:
         raise Refused("samples", f"{path}: has {read.n_samples} samples, the least is {least}")
-    silo = Silo(name=settings.name, pairs=pairs, cost=read.cost, n_samples=read.n_samples, blocks=read.blocks)
+    about = {"name": settings.name, "cost": read.cost, "n_samples": read.n_samples, "blocks": read.blocks}
+    silo = Silo.on(pairs, read.present, **about)
     try:
         check_costs(read.cost, study.settings.cost_unit_used, path.name)
-        spec_of(study.settings.method).check_silo(study.settings, silo)
+        check_silo(study.settings, silo)
     except SilographError as error:
         raise Refused("data", str(error)) from error
     return silo, known

@@ -40,7 +40,8 @@ class Gate:
         `before` is the version that the run began with: with another one, no approval lets it go on.
         """
         table = self._table()
-        check_nodes(nodes, table.signals.names, self._settings.name)  # first: no approval mends a table with others
+        # First: no approval mends a table with others
+        check_nodes(nodes, table.signals.names, self._settings.name, study.settings.missing_nodes)
         if before not in (None, table.version):
             raise Refused("data-changed", f"{table.path}: has changed since the run began")
         approval = self._approvals.get(study.sha256)

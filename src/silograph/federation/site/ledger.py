@@ -187,7 +187,7 @@ def _hash_rows(table: Signals, key: bytes, centre: Path) -> Rows:
     order = np.argsort(np.array(table.names, dtype=object))
     names = _digest_of_names(table)[: blake2b.PERSON_SIZE]
     found, middle = bytearray(), None
-    for chunk in table.chunks():
+    for chunk in table.chunks(gaps=True):
         rows = np.asarray(chunk[:, order], dtype=np.float64)
         if not rows.size:
             continue
@@ -208,7 +208,9 @@ def _digest_of_names(table: Signals) -> bytes:
 def _read_centre(path: Path, rows: Matrix) -> Vector:
     """The centre of the first version that had these nodes; of these rows, if there was none."""
     if not path.exists():
-        write_bytes(path, rows.mean(axis=0).tobytes(), durable=True)
+        seen = ~np.isnan(rows)  # a gap is as good as a digit, to know a row again
+        middle = np.where(seen, rows, 0.0).sum(axis=0) / np.maximum(seen.sum(axis=0), 1)
+        write_bytes(path, middle.tobytes(), durable=True)
     return np.frombuffer(path.read_bytes(), dtype=np.float64)
 
 

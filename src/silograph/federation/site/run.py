@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from silograph._util.files import write_json, writing_folder
 from silograph.errors import ProtocolError
 from silograph.federation.folders import SiteFolder
@@ -82,7 +84,7 @@ class SiteRun:
     def method(self, stage: str, scalars: Mapping[str, float]) -> Method:
         """The method that is asked; refuses parameters to which the study and its set-up cannot lead."""
         if stage == LEARN and (self.last is None or self.last.stage == SETUP):  # later on, they are those of this round
-            setup = build_setup(self.study.settings, self.silo.pairs)
+            setup = build_setup(self.study.settings, self.silo.study_pairs)
             kept = self.state.own if self.state.method == setup.name else None
             with self._refusing():
                 setup.check_scalars(kept, scalars, len(self.silos))
@@ -113,8 +115,8 @@ class SiteRun:
 
     def _method(self, stage: str, scalars: Mapping[str, float]) -> Method:
         if stage == SETUP:
-            return build_setup(self.study.settings, self.silo.pairs)
-        return build_silo_method(self.study.settings, scalars, self.silo.pairs, len(self.silos))
+            return build_setup(self.study.settings, self.silo.study_pairs)
+        return build_silo_method(self.study.settings, scalars, self.silo.study_pairs, len(self.silos))
 
     def finish(self, task: Task, results: Path) -> Update:
         """Write the site's own results: its graph, and the consensus that the coordinator sent."""
@@ -122,12 +124,14 @@ class SiteRun:
         if w is None:
             raise Refused("out-of-turn", "asked to finish a run that has not ended")
         expected = {"consensus": PAIRS_NONNEGATIVE}
-        check_parts(task.parts, expected, pairs=self.silo.pairs, header=task.header, source="consensus")
+        check_parts(task.parts, expected, pairs=self.silo.study_pairs, header=task.header, source="consensus")
         results.mkdir(parents=True, exist_ok=True)
-        graphs = {"own": w, "consensus": task.vector("consensus")}
+        pairs = self.silo.study_pairs
+        consensus = graph_on(pairs, task.vector("consensus"), self.nodes)
+        own = graph_on(pairs, self.silo.spread(w), self.nodes, self.silo.nodes)
         with writing_folder(results / self.run, replace=True) as inside:
-            for name, weights in graphs.items():
-                write_graphs(inside / name, graph_on(self.silo.pairs, weights, self.nodes))
+            for name, graph in (("own", own), ("consensus", consensus)):
+                write_graphs(inside / name, graph)
             about: dict[str, Any] = {
                 "run": self.run,
                 "study": self.study.name,
@@ -136,7 +140,9 @@ class SiteRun:
             }
             about |= {"evidence": dict(self.state.evidence)}  # of the site's own graph, for its own people
             write_json(inside / "about.json", about)
-        return update_of(task.header, self.silo.name, {"graph": w})
+        some = self.study.settings.missing_nodes == "allow"
+        has = {"has": self.silo.spread(np.ones(w.size))} if some else {}
+        return update_of(task.header, self.silo.name, {"graph": self.silo.spread(w), **has})
 
 
 def open_site_run(

@@ -154,7 +154,7 @@ class SiteService:
         if stage not in (SETUP, LEARN):
             raise Refused("malformed", f"stage {stage!r}")
         scalars = parse_scalars(request, stage)
-        task = decode_task(request.body, n_pairs=site_run.silo.pairs.size)
+        task = decode_task(request.body, n_pairs=site_run.silo.study_pairs.size)
         announced = (site_run.run, request.head.get("step"), request.head.get("round"))  # the log has it from the head
         if (task.header.run, task.header.step, task.header.round) != announced:
             raise Refused("malformed", "a task of another run or round than the envelope says")
@@ -179,7 +179,7 @@ class SiteService:
     def _finish(self, request: VerifiedMessage) -> Reply:
         site_run = self._site_run(request)
         self._check_study(site_run.study, request.sender, running=site_run.version)
-        update = site_run.finish(decode_task(request.body, n_pairs=site_run.silo.pairs.size), self.folder.results)
+        update = site_run.finish(decode_task(request.body, n_pairs=site_run.silo.study_pairs.size), self.folder.results)
         if not (site_run.study.share_graphs and self.settings.share_graph):
             raise Refused("kept", "the graph stays here, in results/")
         return Reply(body=encode_update(update), log={"left": contents_of(update)})

@@ -15,7 +15,7 @@ METHODS = built_in()
 FEW_SAMPLES = 20  # however few the nodes
 LARGEST_SETTINGS = 1_000_000  # bytes
 SECTIONS = {
-    "table": ("drop", "key", "header"),
+    "table": ("drop", "key", "header", "keep_rows"),
     "limits": (
         "min_samples",
         "min_new_samples",
@@ -50,6 +50,8 @@ drop = {drop}
 {key}
 # Whether the first row holds the names of the nodes; left out: silograph looks
 {header}
+# A column, no node, that says which rows count: those where it is true, yes or not 0
+{keep_rows}
 
 [limits]
 # Take part only with at least this many samples: of few, a sum says more of each. Left out: as many as nodes, or 20
@@ -86,6 +88,7 @@ class SiteSettings:
     drop: tuple[str, ...] = ()
     key: str | None = None
     header: bool | None = None  # None: look
+    keep_rows: str | None = None  # a column that says which rows count
     min_samples: int | None = None  # None: see `least_samples`
     min_new_samples: int = 20  # fewest rows that a changed table may tell apart from those answered before
     min_sites: int = 2  # never less: the sum over one site is that site's own
@@ -141,6 +144,7 @@ def write_site(folder: Path, settings: SiteSettings) -> Path:
     least = settings.min_samples
     values["min_samples"] = "# min_samples = 100" if least is None else f"min_samples = {least}"
     values["key"] = '# key = "signals"' if settings.key is None else f"key = {values['key']}"
+    values["keep_rows"] = '# keep_rows = "good"' if settings.keep_rows is None else f"keep_rows = {values['keep_rows']}"
     values["header"] = "# header = true" if settings.header is None else f"header = {values['header']}"
     return write_text(path, TEMPLATE.format(**values))
 
