@@ -1,6 +1,8 @@
 """Sites that hold many silos: what leaves is their exact sum, and the run ends as if all were in one place."""
 
 import json
+import random
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +15,7 @@ from silograph.federation.envelope import open_message
 from silograph.federation.site.audit import entries, verify
 from silograph.protocol.codec import decode_subtotal
 from testing.conformance import EXACT, GIVEN, ONESHOT, assert_conforms, digests, every_method, learned_here
-from testing.consortium import NODES, SITES, Consortium, Loopback, close
+from testing.consortium import NODES, SERVER, SITES, Consortium, Loopback, as_data, close, conduct_elsewhere, processes
 
 PATIENTS = {"kyoto": 5, "lima": 7, "oslo": 6}
 MIXED = {"kyoto": 5, "oslo": 6}  # lima has one table
@@ -204,6 +206,27 @@ def test_a_site_killed_as_its_patients_states_are_written_answers_the_same(tmp_p
             close(services)
     assert cuts >= 7
     assert digests(run.folder / "results") == expected
+
+
+def test_processes_killed_at_any_moment_cost_no_bit(tmp_path):
+    undisturbed = Consortium(tmp_path / "undisturbed", patients=MIXED)
+    long = EXACT.replace("rounds = 4", "rounds = 14\ntol = 1e-13")
+    expected = digests(undisturbed.finish(undisturbed.run(long)))
+    consortium, rng, killed = Consortium(tmp_path / "killed", patients=MIXED), random.Random(0), 0
+    run = consortium.run(long)
+    signers = {name: as_data(one) for name, one in ({SERVER: consortium.server} | consortium.signers).items()}
+    for _ in range(6):
+        here, there = processes().Pipe()
+        arguments = (consortium.folder, run.folder, consortium.authority.root, signers, there)
+        process = processes().Process(target=conduct_elsewhere, args=arguments)
+        process.start()
+        assert here.recv() == "begun"
+        process.join(rng.uniform(0.0, 0.5))
+        process.kill()
+        process.join()
+        killed += process.exitcode == -signal.SIGKILL
+    assert killed >= 3
+    assert digests(consortium.finish(open_run(run.folder))) == expected
 
 
 # --- limits -----------------------------------------------------------------------------------------------------------

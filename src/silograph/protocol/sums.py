@@ -41,6 +41,15 @@ def add_up(updates: Sequence[Update], fields: Mapping[str, Field], units: Units)
     return open_total(add_some(updates, fields, units, source="all"), fields, units)
 
 
+def add_answers(answers: Sequence[Update | Subtotal], fields: Mapping[str, Field], units: Units) -> Total:
+    """The sum over sites, of which each has answered for its one silo or for several."""
+    sums = [answer for answer in answers if isinstance(answer, Subtotal)]
+    updates = [answer for answer in answers if isinstance(answer, Update)]  # together: as a sum, each takes three times
+    if updates:
+        sums.append(add_some(updates, fields, units, source="sites with one silo"))
+    return open_total(combine(sums), fields, units)
+
+
 def add_some(updates: Sequence[Update], fields: Mapping[str, Field], units: Units, *, source: str) -> Subtotal:
     """The sum over some silos."""
     if not updates:
@@ -61,6 +70,8 @@ def add_some(updates: Sequence[Update], fields: Mapping[str, Field], units: Unit
 def combine(subtotals: Sequence[Subtotal]) -> Subtotal:
     """The sum over the silos of all of them."""
     first = subtotals[0]
+    if len(subtotals) == 1:
+        return first
     parts = {name: np.copy(part) if isinstance(part, np.ndarray) else part for name, part in first.parts.items()}
     for other in subtotals[1:]:
         if other.header != first.header or other.parts.keys() != parts.keys():

@@ -36,7 +36,7 @@ from silograph.protocol.codec import decode_answer, decode_update, encode_task, 
 from silograph.protocol.fixed import MOST_TERMS
 from silograph.protocol.messages import Field, Header, Parts, Task, Total, Update, graph_fields, parts_of
 from silograph.protocol.method import Cohort, Method
-from silograph.protocol.sums import Subtotal, add_some, combine, open_total
+from silograph.protocol.sums import Subtotal, add_answers
 from silograph.protocol.units import Units
 
 T = TypeVar("T")
@@ -87,10 +87,10 @@ class Sites:
             scalars=dict(self._scalars or {}),
         )
 
-        def parse(site: str, reply: VerifiedMessage) -> Subtotal:
+        def parse(site: str, reply: VerifiedMessage) -> Update | Subtotal:
             return self._parse_answer(site, reply, task, fields, units)
 
-        return open_total(combine(self._ask_all(message, parse, largest=self._largest(fields))), fields, units)
+        return add_answers(self._ask_all(message, parse, largest=self._largest(fields)), fields, units)
 
     def prepare(self, scalars: Mapping[str, float]) -> None:
         """Keep the scalars that set-up found; all further requests carry them."""
@@ -208,8 +208,8 @@ class Sites:
 
     def _parse_answer(
         self, site: str, reply: VerifiedMessage, task: Task, fields: Mapping[str, Field], units: Units
-    ) -> Subtotal:
-        """The site's answer as a sum: over its one silo, or over as many as it said."""
+    ) -> Update | Subtotal:
+        """The site's answer: of its one silo, or the sum over as many as it said."""
         answer = decode_answer(reply.body, n_pairs=self._pairs.size, most=self._largest(fields))
         n_silos = 1 if isinstance(answer, Update) else answer.n_silos
         _check_speaker(site, answer.silo if isinstance(answer, Update) else answer.source)
@@ -217,9 +217,9 @@ class Sites:
             raise ProtocolError(f"message: is a sum over {show(n_silos)} silos; {site} has {self.n_silos[site]}.")
         if isinstance(answer, Subtotal):
             check_subtotal(answer, task, fields, pairs=self._pairs, units=units)
-            return answer
-        check_update(answer, task, fields, pairs=self._pairs, units=units)
-        return add_some([answer], fields, units, source=site)
+        else:
+            check_update(answer, task, fields, pairs=self._pairs, units=units)
+        return answer
 
 
 def _check_speaker(site: str, speaker: str) -> None:

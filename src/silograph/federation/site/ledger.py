@@ -245,21 +245,22 @@ def _hash_rows(table: Signals, key: bytes, centre: Path) -> HashedTable:
     """
     order = np.argsort(np.array(table.names, dtype=object))
     names = _digest_of_names(table)[: blake2b.PERSON_SIZE]
-    found, whole, middle = bytearray(), [np.empty(0, dtype=bool)], None
+    found, middle = bytearray(), None
+    whole: list[NDArray[Any]] = [np.empty(0, dtype=np.bool_)]
     least, most = np.full(table.n_nodes, np.inf), np.full(table.n_nodes, -np.inf)
     for chunk in table.chunks(gaps=True):
         rows = np.asarray(chunk[:, order], dtype=np.float64)
         if not rows.size:
             continue
         middle = _read_centre(centre, rows) if middle is None else middle
-        whole.append(~np.isnan(rows).any(axis=1))
+        whole.append(np.asarray(np.isfinite(rows).all(axis=1)))
         least, most = np.fmin(least, np.fmin.reduce(rows)), np.fmax(most, np.fmax.reduce(rows))
         with np.errstate(over="ignore"):
             digits = np.ascontiguousarray(rows - middle, dtype=np.float32) + np.float32(0)  # -0 becomes 0
         for row in digits:
             found += blake2b(row, digest_size=HASH_BYTES, key=key, person=names).digest()
-    rows = _numbered(np.frombuffer(bytes(found), dtype=np.uint64), np.concatenate(whole))
-    return HashedTable(rows, table.n_nodes, bool((least < most).all()))
+    hashes = _numbered(np.frombuffer(bytes(found), dtype=np.uint64), np.concatenate(whole))
+    return HashedTable(hashes, table.n_nodes, bool((least < most).all()))
 
 
 def _hash_tables(tables: Sequence[HashedTable], key: bytes, n_nodes: int) -> Rows:
