@@ -23,7 +23,7 @@ def test_a_silo_far_from_a_consensus_at_which_the_others_are_is_named(others):
     near = [fact(name, distance=others, edges=10) for name in ("oslo", "kyoto", "quito")]
     (doubt,) = doubts_about_graphs([*near, fact("lima", distance=0.92, edges=10)])
     assert (doubt.kind, doubt.silos) == ("apart", ("lima",))
-    assert "'lima' (distance 0.92" in doubt.text
+    assert "'lima' (0.92 of the consensus' norm away from it, most others" in doubt.text
 
 
 @pytest.mark.parametrize(

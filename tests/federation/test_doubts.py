@@ -36,6 +36,15 @@ def test_sites_tell_their_scale_and_one_in_other_units_is_named(tmp_path):
     assert '"good":false' in write_report(results).read_text("utf-8")
 
 
+def test_graphs_that_stay_at_their_sites_are_doubted_by_what_sites_tell_of_them(tmp_path):
+    consortium = Consortium(tmp_path, share_graph=False)
+    multiply(consortium, "lima", 1e-3)
+    said = record_of(consortium.finish(consortium.run("degree = 4")))["warnings"]
+    assert "every pair in 'lima' is an edge" in said["complete"]
+    assert "'lima' (" in said["apart"]
+    assert "most others fused with it" in said["apart"]
+
+
 def test_nothing_is_said_of_sites_in_the_same_units(tmp_path):
     consortium = Consortium(tmp_path)
     assert record_of(consortium.finish(consortium.run()))["warnings"] == {}

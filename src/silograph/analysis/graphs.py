@@ -113,4 +113,5 @@ def _seen(graph: GraphFacts, graphs: Sequence[GraphFacts]) -> str | None:
     usual = float(np.median(far))
     if graph.distance < max(FAR, TIMES * usual):
         return None
-    return f"distance {graph.distance:.2f} of its size, {'0, fused,' if usual == 0 else f'{usual:.2f}'} in most others"
+    most = "most others fused with it" if usual == 0 else f"most others about {usual:.2f}"
+    return f"{graph.distance:.2f} of the consensus' norm away from it, {most}"

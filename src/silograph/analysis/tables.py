@@ -107,8 +107,10 @@ def _is_same(one: TableFacts, other: TableFacts) -> bool:
         return True
     if one.cost is None or other.cost is None or (one.n_samples, one.n_nodes) != (other.n_samples, other.n_nodes):
         return False
-    enough = one.cost.size >= FEWEST_SAME and one.cost.size == other.cost.size
-    return enough and np.allclose(one.cost, other.cost, rtol=SAME, atol=SAME * float(one.cost.mean()))
+    scale, enough = float(one.cost.mean()), one.cost.size == other.cost.size >= FEWEST_SAME
+    if not enough or abs(scale - float(other.cost.mean())) > SAME * scale:
+        return False
+    return np.allclose(one.cost, other.cost, rtol=SAME, atol=SAME * scale)
 
 
 def _samples(tables: Sequence[TableFacts]) -> Doubt | None:

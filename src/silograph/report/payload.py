@@ -14,7 +14,7 @@ import numpy as np
 from silograph.analysis.graphs import own_part
 from silograph.graph.graph import Graph
 from silograph.report.layout import Layout
-from silograph.report.measures import absent_nodes, drawn_silos, first_threshold, overlaps, shares
+from silograph.report.measures import MOST_SILOS, absent_nodes, drawn_silos, first_threshold, overlaps, shares
 from silograph.report.reading import counted, doubts, reading, scientific
 from silograph.runs.layout import EDGES, RunLayout
 from silograph.runs.reader import RunData
@@ -207,4 +207,5 @@ def _format(value: Any) -> str:
 
 
 def _checksums(run: RunData) -> Rows:
-    return [(PurePath(silo.file).name, silo.sha256) for silo in run.record.silos if silo.file and silo.sha256]
+    rows = [(PurePath(silo.file).name, silo.sha256) for silo in run.record.silos if silo.file and silo.sha256]
+    return rows if len(rows) <= MOST_SILOS else [*rows[:MOST_SILOS], (f"{len(rows) - MOST_SILOS} more", "in run.json")]

@@ -12,7 +12,8 @@ from silograph.federation.folders import SiteFolder
 from silograph.federation.refusals import Refused
 from silograph.federation.site.approvals import Approvals, check_readable, sha_of
 from silograph.federation.site.audit import AuditLog
-from silograph.federation.site.data import Table, check_nodes, look_at_table
+from silograph.federation.site.data import Table, check_nodes, look_at_table, open_table
+from silograph.federation.site.doubts import doubts_at_home
 from silograph.federation.site.leaving import GRAPHS, fields_up, words_of
 from silograph.federation.site.ledger import Comparison, Ledger, count_rows
 from silograph.federation.site.settings import SiteSettings, read_site
@@ -44,7 +45,10 @@ def approve_study(home: Path, study: str, *, yes: bool, despite: bool) -> None:
     read = parse_study(path.read_bytes(), source=str(path))
     check_readable(read.sha256, read.text.decode())
     table, comparison = _look_at(home, settings, read)
+    options = open_table(settings, home, standardize=read.standardize)[2]
+    doubts = doubts_at_home([(settings.name, table.path, table.signals)], read, options)
     _show(approvals, settings, read, table, comparison)
+    say(*(f"LOOK TWICE: {doubt.text}" for doubt in doubts))
     objection = comparison.objection(settings.min_new_samples)
     if objection is not None and not despite:
         raise ParameterError(
@@ -56,6 +60,7 @@ def approve_study(home: Path, study: str, *, yes: bool, despite: bool) -> None:
         return
     despite = objection is not None
     detail = f"study {read.sha256} for the table's version {table.version}{', despite the difference' * despite}"
+    detail += f"; doubts: {', '.join(doubt.kind for doubt in doubts)}" * bool(doubts)
     _log(home, "approved", detail)  # first: nothing is answered of which the log does not say who approved it
     approvals.approve(read.text, name=read.name, by=user(), table=table.version, despite=despite, fresh=True)
     say("Approved.")

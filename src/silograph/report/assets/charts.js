@@ -100,8 +100,8 @@ function drawContributions() {
   chart("contributions", [
     { type: "bar", orientation: "h", y: told.map((_, place) => place), x: told.map((silo) => silo.share), text: told.map(label), textposition: "auto", insidetextanchor: "start", cliponaxis: false,
       marker: { color: SOFT }, customdata: told.map((silo) => plain(silo.name, 40)), hovertemplate: "%{customdata}: %{x:.1%} (%{text})<extra></extra>" }],
-    { height: Math.max(240, 30 * told.length + 80), margin: { l: 8, r: 8, t: 22, b: 44 },
-      xaxis: { ...AXIS, tickformat: ".0%", range: [0, Math.max(most, equal) * 1.12], title: title("share of all contributions") },
+    { height: Math.max(240, (told.length > 25 ? 18 : 30) * told.length + 80), margin: { l: 8, r: 8, t: 22, b: 44 },
+      xaxis: { ...AXIS, tickformat: equal < .02 ? ".2%" : ".0%", range: [0, Math.max(most, equal) * 1.12], title: title("share of all contributions") },
       yaxis: { ...AXIS, ticks: "", tickvals: told.map((_, place) => place), ticktext: told.map((silo) => `${plain(silo.name)} `), range: [told.length - .4, -.6], showgrid: false },
       shapes: [{ type: "line", x0: equal, x1: equal, yref: "paper", y0: 0, y1: 1, line: { color: INK, width: 1.5, dash: "dot" } }],
       annotations: [{ x: equal, y: 1, yref: "paper", yanchor: "bottom", text: "equal shares", showarrow: false, font: { size: 11, color: SOFT } }] });

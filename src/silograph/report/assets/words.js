@@ -31,7 +31,7 @@ function fillSilos() {
   table.append(element("thead"), element("tbody"));
   table.tHead.append(head);
   const told = (value, as = String) => value === null || value === undefined ? "not told" : as(value);
-  const percent = (value) => `${(100 * value).toFixed(0)}%`;
+  const percent = (value) => `${(100 * value).toFixed(0 < value && value < .01 ? 2 : 0)}%`;
   const some = (names) => names.length > 8 ? `${names.slice(0, 8).join(", ")} and ${names.length - 8} more` : names.join(", ");
   let site = null;
   const bySite = [...new Set(run.silos.map((silo) => silo.site))].flatMap((one) => run.silos.filter((silo) => silo.site === one));
