@@ -83,7 +83,7 @@ def learned_here(study: StudyFile, nodes: Sequence[str], tables: Mapping[str, Pa
 
 
 def _silo(study: StudyFile, nodes: Sequence[str], pairs: Pairs, site: str, path: Path) -> Silo:
-    options = TableOptions(standardize=study.standardize)
+    options = TableOptions(standardize=study.standardize, missing=study.missing)
     table = options.open(path)
     some, blocks = study.settings.missing_nodes, study.settings.holds_out
     order = order_of(nodes, table.names, first="the study", silo=site, missing_nodes=some)

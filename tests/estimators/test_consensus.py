@@ -11,7 +11,7 @@ from scipy.spatial.distance import pdist, squareform
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from silograph import ConsensusGraph, DegreeWarning, ParameterError, SignalError, SilosError, SmoothGraph
+from silograph import ConsensusGraph, DegreeWarning, NodesWarning, ParameterError, SignalError, SilosError, SmoothGraph
 from testing.silo_problems import silo_signals
 
 
@@ -249,3 +249,35 @@ def test_labels_that_are_missing_or_look_alike_are_refused(signals):
         ConsensusGraph().fit(signals["oslo"], groups=[pd.NA] + ["a"] * (n - 1))
     with pytest.raises(SilosError, match="same when written as text"):
         ConsensusGraph().fit(signals["oslo"], groups=[1, "1"] * (n // 2) + [1] * (n % 2))
+
+
+@pytest.mark.parametrize("method", ["exact", "oneshot"])
+def test_silos_with_gaps_learn_by_rows_and_by_pairs(rng, method):
+    common = rng.normal(size=(6, 6))
+    silos = {name: rng.normal(size=(60, 6)) @ common for name in ("oslo", "lima")}
+    gappy = silos | {"lima": np.where(rng.uniform(size=(60, 6)) < 0.05, np.nan, silos["lima"])}
+    whole = silos | {"lima": gappy["lima"][~np.isnan(gappy["lima"]).any(axis=1)]}
+    with pytest.raises(SignalError, match=r"lima, row \d+, column"):
+        ConsensusGraph(degree=2, method=method).fit(gappy)
+    dropped = 60 - len(whole["lima"])
+    with pytest.warns(UserWarning, match=rf"left out \(lima: {dropped}\)"):
+        rows = ConsensusGraph(degree=2, method=method, missing="rows").fit(gappy)
+    assert rows.rows_dropped_ == [0, dropped]
+    expected = ConsensusGraph(degree=2, method=method).fit(whole)
+    assert rows.consensus_.tobytes() == expected.consensus_.tobytes()
+    pairs = ConsensusGraph(degree=2, method=method, missing="pairs").fit(gappy)
+    assert pairs.n_samples_seen_ == [60, 60]
+    assert pairs.gap_ <= 1e-6
+    same = ConsensusGraph(degree=2, method=method, missing="pairs").fit(silos)
+    assert same.consensus_.tobytes() == ConsensusGraph(degree=2, method=method).fit(silos).consensus_.tobytes()
+
+
+def test_gaps_and_missing_nodes_go_together(rng):
+    frames = {name: pd.DataFrame(rng.normal(size=(50, 5)), columns=list("abcde")) for name in ("oslo", "lima")}
+    frames["lima"] = frames["lima"].assign(e=np.nan, d=1.0)
+    frames["lima"].iloc[2, 0] = np.nan
+    with pytest.warns(NodesWarning, match="in one silo alone"):
+        model = ConsensusGraph(degree=2, missing_nodes="allow", missing="pairs").fit(frames)
+    assert model.graphs_["lima"].names == ("a", "b", "c")
+    with pytest.raises(SignalError, match="lima, row 3, column 'a'"):
+        ConsensusGraph(degree=2, missing_nodes="allow").fit(frames)

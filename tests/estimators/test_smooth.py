@@ -230,3 +230,49 @@ def test_a_constant_node_learns_unless_it_must_be_standardised(X):
     assert SmoothGraph(alpha=1.0, beta=1.0).fit(X).converged_
     with pytest.raises(SignalError, match="1 of the nodes are: '3'"):
         SmoothGraph(standardize=True).fit(X)
+
+
+@pytest.mark.parametrize("standardize", [False, True])
+def test_gaps_go_with_their_rows_or_leave_each_pair_its_own(rng, standardize):
+    X = rng.normal(size=(80, 6)) @ rng.normal(size=(6, 6))
+    X[rng.uniform(size=X.shape) < 0.05] = np.nan
+    whole = X[~np.isnan(X).any(axis=1)]
+    with pytest.raises(SignalError, match=r"missing='rows'"):
+        SmoothGraph(degree=2, standardize=standardize).fit(X)
+    with pytest.warns(UserWarning, match=f"{80 - len(whole)} rows have gaps and were left out"):
+        rows = SmoothGraph(degree=2, standardize=standardize, missing="rows").fit(X)
+    assert (rows.rows_dropped_, rows.n_samples_seen_) == (80 - len(whole), len(whole))
+    assert rows.graph_ == SmoothGraph(degree=2, standardize=standardize).fit(whole).graph_
+    pairs = SmoothGraph(degree=2, standardize=standardize, missing="pairs").fit(X)
+    cost = np.zeros((6, 6))
+    for i, j in np.ndindex(6, 6):
+        x, y = X[~np.isnan(X[:, [i, j]]).any(axis=1)][:, [i, j]].T
+        cost[i, j] = 2 * (1 - np.corrcoef(x, y)[0, 1]) if standardize else np.mean((x - y) ** 2)
+    np.fill_diagonal(cost, 0.0)
+    expected = SmoothGraph(degree=2, metric="precomputed").fit((cost + cost.T) / 2)
+    np.testing.assert_allclose(pairs.adjacency_, expected.adjacency_, rtol=1e-6, atol=1e-9)
+    parts = SmoothGraph(degree=2, standardize=standardize, missing="pairs")
+    for part in np.array_split(X, 5):
+        parts.partial_fit(part)
+    np.testing.assert_allclose(parts.adjacency_, pairs.adjacency_, rtol=1e-6, atol=1e-9)
+
+
+def test_masked_values_and_nulls_of_frames_are_gaps_where_there_may_be_some(rng):
+    X = rng.normal(size=(40, 5))
+    X[3, 2] = np.nan
+    expected = SmoothGraph(degree=2, missing="pairs").fit(X)
+    frame = pd.DataFrame(X)
+    for table in (
+        np.ma.masked_invalid(X),
+        frame,
+        frame.astype("Float64"),
+        frame.astype(object).where(frame.notna(), None),
+    ):
+        assert np.allclose(SmoothGraph(degree=2, missing="pairs").fit(table).adjacency_, expected.adjacency_)
+    with pytest.raises(SignalError, match="no masked values"):
+        SmoothGraph().fit(np.ma.masked_invalid(X))
+    with pytest.raises(SignalError, match="got inf"):
+        SmoothGraph(missing="pairs").fit(np.where(np.isnan(X), np.inf, X))
+    for wrong in ({"missing": "guess"}, {"missing": "rows", "metric": "precomputed"}):
+        with pytest.raises(ParameterError, match="missing"):
+            SmoothGraph(**wrong).fit(X)

@@ -100,6 +100,33 @@ def test_sites_may_lack_nodes(tmp_path, engine, method):
     assert "are in one silo alone (kyoto 2)" in record.warnings["nodes"]
 
 
+@pytest.mark.parametrize("missing", ["rows", "pairs"])
+@pytest.mark.parametrize("method", [EXACT, 'method = "oneshot"\ndegree = 3'])
+def test_sites_treat_gaps_as_the_study_says(tmp_path, engine, missing, method):
+    consortium = Consortium(tmp_path)
+    table = pd.read_csv(consortium.table("lima"))
+    table.iloc[3:9, 2] = table.iloc[7:12, 5] = np.nan
+    table.to_csv(consortium.table("lima"), index=False, na_rep="n/a")
+    run = consortium.run(method, missing=f'"{missing}"', standardize="true")
+    results = engine(consortium, run)
+    assert_conforms(run, consortium.tables, results)
+    if method == EXACT:  # one-shot tells nothing of itself
+        n_samples = {silo.name: silo.n_samples for silo in read_run(results).silos}
+        assert n_samples["lima"] == len(table) - (9 if missing == "rows" else 0)
+
+
+def test_a_site_with_gaps_refuses_a_study_that_says_nothing_of_them(tmp_path):
+    consortium = Consortium(tmp_path)
+    table = pd.read_csv(consortium.table("lima"))
+    table.iloc[3, 2] = np.nan
+    table.to_csv(consortium.table("lima"), index=False)
+    transport = Loopback(consortium.services())
+    outcome = consortium.run_attempt(consortium.run(EXACT, policy='on_missing = "stop"\ntimeout = 0.1'), transport)
+    close(transport.services)
+    (trouble,) = outcome.troubles
+    assert (trouble["site"], trouble["kind"]) == ("lima", "refused")
+
+
 def test_a_node_that_no_site_has_ends_the_run_with_its_name(tmp_path):
     consortium = Consortium(tmp_path)
     for seed, site in enumerate(SITES):

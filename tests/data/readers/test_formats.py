@@ -121,7 +121,9 @@ def test_a_sheet_is_chosen_by_its_name(frame, tmp_path):
     np.testing.assert_array_equal(np.vstack(list(table.chunks())), frame.to_numpy())
     with pytest.raises(SignalError, match=r"'nothing'.*--key"):
         open_signals(path, key="nothing")
-    frame.astype(object).replace({frame.iloc[2, 0]: "x"}).to_excel(path, index=False)
+    mixed = frame.astype(object)
+    mixed.iloc[2, 0] = "x"
+    mixed.to_excel(path, index=False)
     with pytest.raises(SignalError, match="row 4, column 'a': expected a finite number, got 'x'"):
         list(open_signals(path).chunks())
 
