@@ -85,10 +85,13 @@ def learned_here(study: StudyFile, nodes: Sequence[str], tables: Mapping[str, Pa
 def _silo(study: StudyFile, nodes: Sequence[str], pairs: Pairs, site: str, path: Path) -> Silo:
     options = TableOptions(standardize=study.standardize)
     table = options.open(path)
-    order = order_of(nodes, table.names, first="the study", silo=site)
-    blocks = study.settings.holds_out
-    read = read_costs(path, table, pairs, options, order=order, blocks=blocks, on_progress=lambda part: None)
-    return Silo(name=site, pairs=pairs, cost=read.cost, n_samples=read.n_samples, blocks=read.blocks)
+    some, blocks = study.settings.missing_nodes, study.settings.holds_out
+    order = order_of(nodes, table.names, first="the study", silo=site, missing_nodes=some)
+    read = read_costs(
+        path, table, pairs, options, order=order, missing_nodes=some, blocks=blocks, on_progress=lambda part: None
+    )
+    about = {"name": site, "cost": read.cost, "n_samples": read.n_samples, "blocks": read.blocks}
+    return Silo.on(pairs, read.present, **about)
 
 
 def assert_same_result(
@@ -107,7 +110,9 @@ def assert_same_result(
     kept = sorted(folder.name for folder in (results_folder / "silos").iterdir())
     assert kept == sorted(shared)
     for site in kept:
-        _assert_same_graph(results_folder / "silos" / site, graph_on(pairs, study.graphs[site], nodes))
+        _assert_same_graph(
+            results_folder / "silos" / site, graph_on(pairs, study.graphs[site], nodes, study.nodes[site])
+        )
     _assert_same_evidence(record["result"], study)
     assert [silo["name"] for silo in record["silos"]] == list(sites)
     for silo in record["silos"]:

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from silograph.errors import CheckpointError as CheckpointError
     from silograph.errors import DataError as DataError
     from silograph.errors import DegreeWarning as DegreeWarning
+    from silograph.errors import DoubtfulSilosWarning as DoubtfulSilosWarning
     from silograph.errors import GraphError as GraphError
     from silograph.errors import MissingExtraError as MissingExtraError
+    from silograph.errors import NodesWarning as NodesWarning
     from silograph.errors import OutputError as OutputError
     from silograph.errors import PairsError as PairsError
     from silograph.errors import ParameterError as ParameterError
@@ -48,8 +50,9 @@ _NAMES = {
     "data.moments": ("Moments",),
     "data.readers": ("Signals", "open_signals"),
     "errors": (
-        "CheckpointError", "DataError", "DegreeWarning", "GraphError", "MissingExtraError", "OutputError", "PairsError",
-        "ParameterError", "ProtocolError", "SignalError", "SilographError", "SilosError",
+        "CheckpointError", "DataError", "DegreeWarning", "DoubtfulSilosWarning", "GraphError", "MissingExtraError",
+        "NodesWarning",
+        "OutputError", "PairsError", "ParameterError", "ProtocolError", "SignalError", "SilographError", "SilosError",
     ),
     "estimators.consensus": ("ConsensusGraph",),
     "estimators.smooth": ("SmoothGraph",),

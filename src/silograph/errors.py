@@ -61,5 +61,13 @@ class MissingExtraError(SilographError, ImportError):
     """An optional dependency is needed and not installed."""
 
 
+class NodesWarning(UserWarning):
+    """Pairs of nodes that one silo alone has, or none."""
+
+
 class DegreeWarning(UserWarning):
     """The mean degree asked for cannot be reached on these data; the nearest one was taken."""
+
+
+class DoubtfulSilosWarning(UserWarning):
+    """Silos that should be looked at twice: in other units, given twice, with few samples, or apart from the others."""

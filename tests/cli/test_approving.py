@@ -20,7 +20,7 @@ from silograph.federation.study_file import parse_study
 from silograph.graph.pairs import Pairs
 from silograph.methods.common.registry import built_in
 from silograph.methods.common.settings import StudySettings
-from silograph.methods.common.setup import Setup
+from silograph.methods.common.setup import build_setup
 from testing.consortium import SITES, Consortium, Loopback, close, write_table
 
 SITE = "oslo"
@@ -53,6 +53,7 @@ def prompt(consortium: Consortium, learn: str, policy: str = "", **top: str) -> 
 def settings_of(method: str) -> list[StudySettings]:
     """A method in all its forms."""
     forms = [{}, {"solver": "newton"}, {"solver": "gradient"}, {"weights": "equal"}, {"coupling": 0.0}]
+    forms += [form | {"missing_nodes": "allow"} for form in forms]
     made = []
     for form in forms:
         try:
@@ -66,7 +67,12 @@ def settings_of(method: str) -> list[StudySettings]:
 def test_every_field_that_a_method_may_send_has_words(method):
     forms = settings_of(method)
     assert forms
-    steps = [step for form in forms for made in (*possible_methods(form), Setup) for step in made.steps.values()]
+    steps = [
+        step
+        for form in forms
+        for made in (*possible_methods(form), build_setup(form, Pairs.all(8)))
+        for step in made.steps.values()
+    ]
     assert {name for step in steps for name in step.up} <= set(WORDS)
 
 
@@ -281,6 +287,29 @@ def test_notes_and_errors_of_a_run_do_nothing_to_a_terminal(capsys):
     said = capsys.readouterr().err
     assert "\x1b[2J" not in said
     assert "\\x1b[2J" in said
+
+
+# --- doubts -----------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_doubtful_of_the_table_is_shown_and_logged(consortium):
+    path = consortium.table(SITE)
+    assert "LOOK TWICE" not in prompt(consortium, 'method = "oneshot"', scale="[0.1, 10]")
+    head, *rows = path.read_text().splitlines()
+    slow = [row for row in rows for _ in range(10)]  # each sample ten times: they resemble the ones before them
+    path.write_text("\n".join([head, *(",".join(f"{1000 * float(x)}" for x in row.split(",")) for row in slow[:40])]))
+    said = prompt(consortium, 'method = "oneshot"', scale="[0.1, 10]")
+    assert re.search(r"LOOK TWICE: .* outside the study's range \(0.1 to 10\): 'oslo' \(\d.*e\+06\)", said)
+    assert "40 samples are worth about" in said
+    (*_, last) = entries(consortium.folder / SITE / "audit.jsonl")
+    assert last["detail"].endswith("doubts: range, serial")
+    assert "e+06" not in last["detail"]
+
+
+def test_the_range_that_a_study_gives_is_among_its_terms(consortium):
+    assert "scale        0.1 to 10: else your site refuses" in prompt(
+        consortium, 'method = "oneshot"', scale="[0.1, 10]"
+    )
 
 
 # --- many patients ----------------------------------------------------------------------------------------------------

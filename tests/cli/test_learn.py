@@ -62,7 +62,7 @@ def test_the_record_tells_what_was_done_and_to_what(brain):
         "row_counter": None,
     }
     assert [{name: silo[name] for name in expected} for silo in record["silos"]] == [expected]
-    assert (record["format"], record["kind"]) == (3, "table")
+    assert (record["format"], record["kind"]) == (4, "table")
     assert record["parameters"]["alpha"] == 1
     assert record["parameters"]["standardize"] is True
     assert record["result"]["relative_gap"] <= 1e-8
@@ -111,7 +111,7 @@ def test_what_looks_wrong_is_told(brain):
     brain.T.to_csv("transposed.csv", index=False)
     assert "other way round" in run("transposed.csv").output
     brain.rename_axis("subject").to_csv("counted.csv")
-    assert "Column 'subject' of counted.csv counts the rows" in run("counted.csv").output
+    assert "counts the rows and was taken for a node: 'subject' in 'counted'" in run("counted.csv").output
     assert "counts the rows" not in run("counted.csv", "--drop", "subject").output
     assert run("brain.csv", "--force").exit_code == 2
 

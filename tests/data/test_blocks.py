@@ -4,8 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.distance import pdist
 
-from silograph.data.blocks import N_BLOCKS, BlockReader, blocks_of, fit_in_memory, merged, moments_of_blocks
+from silograph.data.blocks import N_BLOCKS, BlockReader, blocks_of, fit_in_memory, moments_of_blocks
 from silograph.data.moments import Moments
+from silograph.data.pairwise import merged
 from silograph.graph.pairs import Pairs
 
 seeds = st.integers(0, 2**32 - 1)
@@ -48,7 +49,7 @@ def test_of_a_long_table_no_block_is_over_four_times_another(n, chunk, seed):
 def test_the_costs_of_blocks_add_up_to_the_tables(standardize, n, offset, seed):
     X = np.random.default_rng(seed).normal(size=(n, 6)) * [1, 2, 3, 4, 5, 6] + offset
     parts = moments_of_blocks(X, Pairs.all(6))
-    whole = merged(parts, Pairs.all(6))
+    whole = merged(parts)
     cost = whole.costs(standardize=standardize)
     blocks = blocks_of(parts, whole, standardize=standardize)
     np.testing.assert_allclose(blocks.sums.sum(axis=0) / n, cost, rtol=1e-9, atol=1e-12)
@@ -58,7 +59,7 @@ def test_the_costs_of_blocks_add_up_to_the_tables(standardize, n, offset, seed):
 def test_a_fold_has_the_costs_of_its_rows_in_the_whole_tables_scale(rng):
     X = rng.normal(size=(64, 5)) + 3
     parts = moments_of_blocks(X, Pairs.all(5))
-    whole = merged(parts, Pairs.all(5))
+    whole = merged(parts)
     blocks = blocks_of(parts, whole, standardize=True)
     first = blocks.folds(4)[0]
     scaled = ((X - X.mean(axis=0)) / X.std(axis=0))[:16]
@@ -69,14 +70,14 @@ def test_a_node_that_is_constant_within_a_block_is_no_trouble(rng):
     X = rng.normal(size=(32, 3))
     X[:8, 1] = 5.0
     parts = moments_of_blocks(X, Pairs.all(3))
-    blocks = blocks_of(parts, merged(parts, Pairs.all(3)), standardize=True)
+    blocks = blocks_of(parts, merged(parts), standardize=True)
     assert np.isfinite(blocks.sums).all()
 
 
 def test_few_rows_make_few_blocks(rng):
     parts = moments_of_blocks(rng.normal(size=(3, 4)), Pairs.all(4))
     assert [part.n_samples for part in parts] == [1, 1, 1]
-    blocks = blocks_of(parts, merged(parts, Pairs.all(4)), standardize=False)
+    blocks = blocks_of(parts, merged(parts), standardize=False)
     assert blocks.folds(4) == [[0], [1], [2]]
 
 

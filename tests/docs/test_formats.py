@@ -87,12 +87,13 @@ def test_the_study_file_has_these_keys_at_the_top():
                 parse_study(b"".join(line for key, line in given.items() if key != name), source="study")
         elif (shown := re.fullmatch(r"`([^`]+)`", row[-1])) is not None:
             study = parse_study(b"".join(given.values()), source="study")
-            assert written(getattr(study, name)) == shown[1]
+            assert written(getattr(study.settings if name == "missing_nodes" else study, name)) == shown[1]
 
 
 def test_the_study_file_has_these_settings():
     text = section("study-file.md", "`[learn]`")
-    assert keys(text) == [field.name for field in fields(StudySettings)]
+    # Whether nodes may be missing is said at the top
+    assert keys(text) == [field.name for field in fields(StudySettings) if field.name != "missing_nodes"]
     check_defaults(text, StudySettings)
     assert set(re.findall(r"`([^`]+)`", rows(text)[0][1])) == set(built_in())
 
@@ -135,7 +136,7 @@ def test_the_limits_of_a_study_are_those_of_the_page():
 
 def test_the_sites_file_has_these_keys_and_defaults(tmp_path):
     required = {"name": "oslo", "federation": "trial", "server": "localhost", "data": Path("oslo.csv")}
-    path = write_site(tmp_path, SiteSettings(**required, key="signals", header=True, min_samples=20))
+    path = write_site(tmp_path, SiteSettings(**required, key="signals", header=True, keep_rows="good", min_samples=20))
     found = tomllib.loads(path.read_text(encoding="utf-8"))
     sections = {name: table for name, table in found.items() if isinstance(table, dict)}
     headings = {"At the top": {key: value for key, value in found.items() if key not in sections}}

@@ -42,13 +42,13 @@ def some_silos() -> list[Silo]:
     mix = rng.normal(size=(D, D))
     for i in range(N_SILOS):
         table = 0.3 * rng.normal(size=(30 + 7 * i, D)) @ (mix + 0.4 * rng.normal(size=(D, D)))
-        read = table_costs(moments_of_blocks(table, PAIRS), PAIRS, standardize=False, names=NODES, source="table")
+        read = table_costs(moments_of_blocks(table, PAIRS), standardize=False, names=NODES, source="table")
         found.append(Silo(name=f"silo {i}", pairs=PAIRS, cost=read.cost, n_samples=read.n_samples, blocks=read.blocks))
     return found
 
 
-def bits(engine: InProcess, method: str) -> dict[str, bytes]:
-    text = f'name = "a"\nnodes = {NODES!r}\n[learn]\n{method}\n'
+def bits(engine: InProcess, method: str, top: str = "") -> dict[str, bytes]:
+    text = f'name = "a"\nnodes = {NODES!r}\n{top}\n[learn]\n{method}\n'
     study = learn_on(engine, parse_study(text.encode(), source="study").settings, run_id="run")
     engine.close()
     numbers = np.array([study.objective, study.gap, study.alpha, study.rho, study.lam])
@@ -77,3 +77,16 @@ def test_threads_and_one_thread_end_in_the_same_bits():
 def test_one_group_or_each_silo_for_itself_is_a_grouping_too(n_groups):
     silos, method = some_silos(), 'method = "oneshot"\ndegree = 3'
     assert bits(Grouped(silos, 0, n_groups), method) == bits(InProcess(silos), method)
+
+
+@pytest.mark.parametrize("method", ["exact", "oneshot", "independent", "pooled"])
+def test_silos_that_lack_nodes_end_in_the_same_bits_in_any_grouping(method):
+    silos, fewer = some_silos(), np.array([0, 1, 2, 4, 5, 7], dtype=np.int32)
+    place, pull = PAIRS.within(fewer)[1], "pull = 1.0\n" if method == "oneshot" else ""
+    for i in (1, 4):
+        silos[i] = Silo.on(PAIRS, fewer, name=silos[i].name, cost=silos[i].cost[place])
+    learn, top = f'method = "{method}"\ndegree = 3\n{pull}', 'missing_nodes = "allow"'
+    expected = bits(InProcess(silos), learn, top)
+    for seed, n_groups in enumerate((1, 2, 4)):
+        order = np.random.default_rng(seed).permutation(N_SILOS)
+        assert bits(Grouped([silos[i] for i in order], seed, n_groups), learn, top) == expected

@@ -187,6 +187,7 @@ def test_too_few_rounds_warn(signals):
         ConsensusGraph(degree=3, rounds=4, tol=1e-10).fit(signals)
 
 
+@pytest.mark.filterwarnings("ignore::silograph.DoubtfulSilosWarning")
 def test_a_degree_that_ties_forbid_warns():
     with pytest.warns(DegreeWarning, match="was not found"):
         ConsensusGraph(degree=3.5).fit([np.tile(np.arange(6.0)[:, None] % 2, (1, 8)) for _ in range(2)])

@@ -11,8 +11,9 @@ import pytest
 
 from silograph.data.readers import text
 from silograph.federation.coordinator.run import CoordinatorRun
+from silograph.runs.reader import read_run
 from testing.conformance import ALGORITHM1, DITTO, EXACT, assert_conforms, digests, every_method, learned_here
-from testing.consortium import NODES, SITES, Consortium, Loopback, write_table
+from testing.consortium import NODES, SITES, Consortium, Loopback, close, write_table
 
 # How an engine brings a run to its end, and where the results are then
 ENGINES: dict[str, Callable[[Consortium, CoordinatorRun], Path]] = {"loopback": Consortium.finish}
@@ -83,6 +84,33 @@ def test_a_site_may_have_its_columns_in_any_order(tmp_path, engine, rng, standar
     assert_conforms(runs[1], shuffled.tables, results[1])
 
 
+@pytest.mark.parametrize(
+    "method", [EXACT, 'method = "oneshot"\ndegree = 3', 'method = "oneshot"\nsums = 3\npull = 1.0']
+)
+def test_sites_may_lack_nodes(tmp_path, engine, method):
+    consortium = Consortium(tmp_path)
+    write_table(consortium.table("lima"), 1, order=[7, 0, 1, 2, 5, 4])
+    write_table(consortium.table("oslo"), 2, order=[0, 1, 2, 3, 4, 5, 6])
+    run = consortium.run(method, missing_nodes='"allow"')
+    results = engine(consortium, run)
+    assert_conforms(run, consortium.tables, results)
+    record = read_run(results)
+    assert [silo.missing_nodes for silo in record.silos] == [(), ("node 3", "node 6"), ("node 7",)]
+    assert record.graphs["lima"].names == tuple(NODES[k] for k in (0, 1, 2, 4, 5, 7))
+    assert "are in one silo alone (kyoto 2)" in record.warnings["nodes"]
+
+
+def test_a_node_that_no_site_has_ends_the_run_with_its_name(tmp_path):
+    consortium = Consortium(tmp_path)
+    for seed, site in enumerate(SITES):
+        write_table(consortium.table(site), seed, order=[0, 1, 2, 3, 4, 5, 6])
+    transport = Loopback(consortium.services())
+    outcome = consortium.run_attempt(consortium.run(EXACT, missing_nodes='"allow"'), transport)
+    close(transport.services)
+    assert outcome.ended == "failed"
+    assert "none has 'node 7'" in outcome.message
+
+
 def test_a_table_may_hold_more_than_the_nodes(tmp_path):
     plain, rich = Consortium(tmp_path / "plain"), Consortium(tmp_path / "rich", drop=("subject", "age"))
     for seed, site in enumerate(SITES):
@@ -137,7 +165,7 @@ def test_reading_tables_in_threads_leaves_the_warnings_of_the_process_as_they_we
         warnings.simplefilter("ignore")
         before = list(warnings.filters)
         readers = (Reader(first_is_in, second_is_in), Reader(second_is_in, never))
-        threads = [threading.Thread(target=text._next_values, args=(reader, None)) for reader in readers]
+        threads = [threading.Thread(target=text._next_frame, args=(reader,)) for reader in readers]
         for thread in threads:
             thread.start()
             first_is_in.wait(5)

@@ -293,3 +293,12 @@ def test_a_name_that_is_no_folder_and_no_certificate_is_no_sites(name):
 @given(SITE_NAMES)
 def test_small_letters_digits_and_hyphens_are_a_sites_name(name):
     check_site_name(name)
+
+
+def test_a_range_of_scales_is_two_rising_numbers():
+    assert parsed('name = "a"\nnodes = ["a", "b"]\nscale = [0.5, 20]\n').scale == (0.5, 20.0)
+    for wrong in ("[1]", "[2, 1]", "[0, 1]", "[1, inf]", '["a", "b"]', "3", "[true, 2]", "[-1, 2]", "[nan, 2]"):
+        with pytest.raises(ParameterError, match=r"scale: expected two numbers, \[low, high\]"):
+            parsed(f'name = "a"\nnodes = ["a", "b"]\nscale = {wrong}\n')
+    with pytest.raises(ParameterError, match="scale says nothing"):
+        parsed('name = "a"\nnodes = ["a", "b"]\nscale = [1, 2]\nstandardize = true\n')

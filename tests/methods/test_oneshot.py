@@ -14,6 +14,7 @@ from silograph.graph.pairs import Pairs
 from silograph.local.problem import LocalProblem
 from silograph.local.solvers.polish import solve_to_rounding
 from silograph.methods.common.personal import PULLS, Others, held_out_losses
+from silograph.methods.common.pooling import CostSum
 from silograph.methods.common.settings import StudySettings
 from silograph.methods.common.setup_checks import ScalarsError
 from silograph.methods.oneshot import OneShot, pooled_model
@@ -27,7 +28,7 @@ NAMES = [f"node {k}" for k in range(D)]
 
 
 def silo_of(name: str, X: np.ndarray) -> Silo:
-    read = table_costs(moments_of_blocks(X, PAIRS), PAIRS, standardize=False, names=NAMES, source=name)
+    read = table_costs(moments_of_blocks(X, PAIRS), standardize=False, names=NAMES, source=name)
     return Silo(name=name, pairs=PAIRS, cost=read.cost, n_samples=read.n_samples, blocks=read.blocks)
 
 
@@ -85,7 +86,8 @@ def test_held_out_rows_leave_the_consensus_as_well(monkeypatch):
     silos = some_silos()
     silo, problem = silos[0], silos[0].problem(alpha=1.0, beta=0.5, zeta=0.0)
     rest = silos[1].cost + silos[2].cost
-    losses = held_out_losses(problem, silo.blocks, Others(cost=rest, weight=1.0, total=3.0, shift=0.0), [5.0])
+    sums = CostSum.of(PAIRS, rest + silo.cost, 3.0)
+    losses = held_out_losses(problem, silo.blocks, Others.of(sums, silo.cost, None, weight=1.0, shift=0.0), [5.0])
     due, rows = 0.0, 0
     for held in silo.blocks.folds(4):
         seen = [k for k in range(16) if k not in held]

@@ -134,7 +134,7 @@ def test_what_was_not_declared_does_not_leave_the_silo(said, refusal):
 
 
 def test_a_silos_own_numbers_go_along_only_if_the_run_allows_it():
-    for report, told in ((True, {"samples", "edges", "distance", "contribution"}), (False, set())):
+    for report, told in ((True, {"samples", "scale", "edges", "distance", "contribution"}), (False, set())):
         silo = some_silos()[0]
         _, state = answer_task(independent(), silo, SiloState(), learn(), report=report)
         update, _ = answer_task(independent(), silo, state, task(u=np.zeros(15)), report=report)
@@ -226,7 +226,7 @@ def test_what_is_told_singly_are_a_few_numbers(options, watch):
     _, _, merged = watch(options)
     told = [own for _, _, total in merged for own in total.reported.values()]
     assert told
-    assert all(set(own) == {"samples", "edges", "distance", "contribution"} for own in told)
+    assert all(set(own) == {"samples", "scale", "edges", "distance", "contribution"} for own in told)
     assert all(type(number) is float for own in told for number in own.values())
 
 

@@ -325,3 +325,74 @@ def test_two_thousand_nodes_show_the_strongest_edges_and_say_so(browser, tmp_pat
     assert "4 × 4 nodes" in look.text("#matrix-says")
     assert look.complaints == []
     look.close()
+
+
+@pytest.fixture(scope="module")
+def doubtful(browser, tmp_path_factory):
+    def change(record):
+        record["warnings"] = {"scale": "Mean squared differences of <b>lima</b> …"}
+        record["silos"][1] |= {"rows_dropped": 7, "site": "south"}
+        record["silos"][0]["site"] = record["silos"][2]["site"] = "north"
+
+    folder = study_run(tmp_path_factory.mktemp("doubts") / "run", absent={"lima": ("node3", "node7")}, change=change)
+    one = Look(browser, write_report(folder))
+    yield one, folder
+    assert one.complaints == []
+    one.close()
+
+
+def test_doubts_stand_before_everything_else(doubtful):
+    look, _ = doubtful
+    assert "Mean squared differences of <b>lima</b>" in look.text("#doubts")
+    assert look.page.locator("#verdict").get_attribute("class") == "badge bad"
+    tops = [look.page.locator(part).bounding_box()["y"] for part in ("#doubts", "#reading", "#graphs")]
+    assert tops == sorted(tops)
+
+
+def test_a_page_without_doubts_has_no_place_for_them(look):
+    assert look.page.locator("#doubts").is_hidden()
+    assert look.page.locator("#verdict").get_attribute("class") == "badge good"
+
+
+def test_what_was_not_observed_is_grey_and_no_zero(doubtful):
+    look, _ = doubtful
+    look.page.evaluate("showGraph(run.graphs[2])")
+    gaps, ground = look.page.evaluate(
+        """() => { const matrix = byId("matrix-silo"), cells = matrixOf(run.graphs[2]);
+        const missing = cells.map(row => [...row].filter(Number.isNaN).length);
+        return [missing.sort((a, b) => a - b), matrix._fullLayout.plot_bgcolor]; }"""
+    )
+    assert gaps == [2] * 10 + [12] * 2
+    assert ground == "#c9d1db"
+    assert look.page.locator("#absent-says").is_visible()
+    assert look.page.evaluate('views[1].cy.nodes(".absent").map(node => node.data("node"))') == [3, 7]
+    assert "not observed in lima" in look.page.evaluate("nodeText(run.graphs[2], 3)")
+    look.page.evaluate("showGraph(run.graphs[1])")
+    assert look.page.locator("#absent-says").is_hidden()
+
+
+def test_the_table_of_silos_tells_sites_rows_dropped_and_nodes_missing(doubtful):
+    look, _ = doubtful
+    rows = look.page.locator("#silos-table tbody tr").all_inner_texts()
+    assert [row.split(":")[0] for row in rows if " samples" in row] == ["north", "south"]
+    assert [row.split()[0].strip(":") for row in rows] == ["north", "oslo", "kyoto", "south", "lima"]
+    lima = next(row for row in rows if row.startswith("lima"))
+    assert "\t7\t" in lima
+    assert lima.endswith("2: node3, node7")
+    assert look.page.locator("#silo optgroup").count() == 2
+
+
+def test_the_edges_of_a_silo_that_lacks_nodes_are_the_runs_own_file(doubtful):
+    look, folder = doubtful
+    text = look.page.evaluate("edgesCsv(run.graphs[2])")
+    assert text.encode() == (folder / "silos" / "lima" / "edges.csv").read_bytes()
+
+
+def test_a_thousand_silos_come_up_and_say_what_is_not_drawn(browser, tmp_path):
+    folder = study_run(tmp_path / "run", n_nodes=40, silos=[f"patient {k}" for k in range(1000)])
+    look = Look(browser, write_report(folder))
+    assert look.complaints == []
+    assert "the 60 farthest from the consensus are drawn" in look.text("#drawn-says")
+    assert look.page.locator("#silos-table tbody tr").count() == 1000
+    assert look.page.evaluate("document.documentElement.scrollHeight") < 12_000
+    look.close()

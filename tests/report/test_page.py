@@ -5,18 +5,20 @@ import json
 import re
 import time
 
+import numpy as np
 import pytest
 
 from silograph.cli.report import formats_of, write_page
 from silograph.errors import OutputError, ParameterError
+from silograph.graph.graph import Graph
 from silograph.report import write_report
 from silograph.report.layout import layout_of
-from silograph.report.measures import overlaps
+from silograph.report.measures import on_all_nodes, overlaps
 from silograph.report.page import LIBRARIES, OURS, as_json, asset
 from silograph.report.palette import BLUE, RED
 from silograph.report.reading import percent, reading, scientific
 from silograph.runs.reader import read_run
-from testing.made_runs import federated, study_run, table_run
+from testing.made_runs import federated, study_run, table_run, without
 
 EVIL = ["<script>alert(1)</script>", "</script><img src=x onerror=alert(1)>", "<!--", '"&quot;,', "a\u2028b", "='1+1"]
 
@@ -128,9 +130,67 @@ def test_a_method_without_a_certificate_is_not_trusted(tmp_path):
     assert data_of(write_report(folder))["verdict"] == {"good": None, "text": "no certificate"}
 
 
-def test_one_table_with_few_samples_is_doubted(tmp_path):
-    words = words_of(read_run(table_run(tmp_path / "run")))
-    assert "8 samples for 12 nodes" in words
+def test_doubts_come_first_and_the_verdict_is_not_good(tmp_path):
+    def change(record):
+        record["warnings"] = {"scale": "Mean squared differences …", "degree": "A mean degree of 3.5 was not found …"}
+
+    folder = study_run(tmp_path / "run", change=change)
+    data = data_of(write_report(folder))
+    assert data["doubts"] == ["Mean squared differences …", "A mean degree of 3.5 was not found …"]
+    assert data["verdict"]["good"] is False
+    assert data["verdict"]["text"].endswith("1 doubt about the data, see below")
+    assert "Not before the doubts" in words_of(read_run(folder))
+
+
+def test_what_is_about_computing_alone_leaves_the_verdict_as_it_is(tmp_path):
+    folder = study_run(tmp_path / "run", change=lambda record: record["warnings"].update(degree="not found"))
+    assert data_of(write_report(folder))["verdict"]["good"] is True
+    assert data_of(write_report(table_run(tmp_path / "table")))["doubts"] == []
+
+
+def test_what_a_silo_lacks_is_not_shown_as_no_edge(tmp_path):
+    lacks = {"lima": ("node3", "node7")}
+    folder = study_run(tmp_path / "run", absent=lacks)
+    data = data_of(write_report(folder))
+    assert [graph["absent"] for graph in data["graphs"]] == [[], [], [3, 7], []]
+    assert [silo["missing"] for silo in data["silos"]] == [[], ["node3", "node7"], []]
+    lima, known = data["graphs"][2], read_run(folder).graphs["lima"]
+    assert known.names == tuple(f"node{k}" for k in range(12) if k not in (3, 7))
+    ends = [(data["nodes"][i], data["nodes"][j]) for i, j in zip(lima["rows"], lima["cols"], strict=True)]
+    assert ends == [edge[:2] for edge in known.edges()]
+
+
+def test_two_graphs_are_compared_on_the_nodes_that_both_have(tmp_path):
+    run = on_all_nodes(read_run(study_run(tmp_path / "run")))
+    whole, part = run.main, run.graphs["oslo"]
+    touched = np.isin(whole.rows, [2, 5]) | np.isin(whole.cols, [2, 5])
+    cut = Graph.from_edges(whole.names, whole.rows[~touched], whole.cols[~touched], whole.weights[~touched])
+    assert overlaps([whole, cut])[0, 1] < 1
+    assert overlaps([whole, cut], [[], [2, 5]])[0, 1] == pytest.approx(1)
+    kept = without(part, ["node2", "node5"]), without(cut, ["node2", "node5"])
+    assert overlaps([part, cut], [[], [2, 5]])[0, 1] == pytest.approx(overlaps(kept)[0, 1])
+
+
+@pytest.mark.parametrize("n_silos", [60, 1000])
+def test_a_page_of_many_silos_tells_of_all_and_draws_the_farthest(tmp_path, n_silos):
+    names = [f"p{k:03d}" for k in range(n_silos)]
+    folder = study_run(tmp_path / "run", n_nodes=30, silos=names, change=lambda data: data["silos"].reverse())
+    page = write_report(folder)
+    data = data_of(page)
+    assert page.stat().st_size < 4e6
+    assert len(data["silos"]) == n_silos
+    assert len(data["graphs"]) == len(data["similarity"]["names"]) == 61
+    assert {silo["name"] for silo in data["silos"] if silo["drawn"]} == set(names[:60])  # those of the least γ
+
+
+def test_silos_are_told_by_site(tmp_path):
+    def change(record):
+        for silo, site in zip(record["silos"], ("north", "north", "south"), strict=True):
+            silo["site"] = site
+
+    data = data_of(write_report(study_run(tmp_path / "run", change=change)))
+    assert [silo["site"] for silo in data["silos"]] == ["north", "north", "south"]
+    assert data["subtitle"].startswith("3 silos of 2 sites, 12 nodes")
 
 
 @pytest.mark.parametrize(("part", "said"), [(0, "0%"), (0.001, "less than 1%"), (0.5, "50%"), (0.999, "more than 99%")])

@@ -8,3 +8,4 @@ from numpy.typing import NDArray
 Vector: TypeAlias = NDArray[np.float64]
 Matrix: TypeAlias = NDArray[np.float64]
 IntVector: TypeAlias = NDArray[np.int32]
+BoolVector: TypeAlias = NDArray[np.bool_]

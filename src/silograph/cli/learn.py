@@ -19,15 +19,18 @@ NOT_SETTINGS = ("signals", "report", "as_json", "quiet")
 METHODS = f"[{'|'.join(built_in())}]"
 LEARN_HELP = """Learn graphs from tables of signals, exactly, with a certificate.
 
-One table: its graph. Several tables, each a silo with the same nodes: a graph for each, and the consensus of what they
-share. A table has one row per sample and one column per node: CSV, TSV, AFNI/PCP .1D, .npy, .npz or Parquet. Its first
-line may name the nodes; silos are aligned by these names.
+One table: its graph. Several tables, each a silo: a graph for each, and the consensus of what they share. A folder is a
+site, and every table in it and below it is a silo of that site; of a BIDS folder, the time series of its subjects. A
+table has one row per sample and one column per node: CSV, TSV or AFNI/PCP .1D (also .gz), .npy, .npz, Parquet, Feather
+or Excel. Its first line may name the nodes; silos are aligned by these names.
 
 [bold]Examples[/bold]
 
   silograph learn brain.csv --degree 5 --out run/
 
   silograph learn oslo.csv lima.csv kyoto.csv --degree 5 --out run/
+
+  silograph learn oslo/ lima/ kyoto/ --degree 5 --missing pairs --missing-nodes allow --out run/
 
   silograph learn oslo.csv lima.csv --coupling 0.9 --sparsity 0.3 --json
 
@@ -46,7 +49,10 @@ class LearnOptions:
     """What a user may say: mostly the settings of `learn_files`, by the same names."""
 
     signals: Annotated[
-        list[Path] | None, typer.Argument(help="Tables of signals, one per silo: rows are samples, columns are nodes.")
+        list[Path] | None,
+        typer.Argument(
+            help="Tables of signals, one per silo: rows are samples, columns are nodes. Or folders of them: sites."
+        ),
     ] = None
     degree: Annotated[
         float | None,
@@ -126,8 +132,34 @@ class LearnOptions:
     standardize: Annotated[
         bool, FilesOption("--standardize", help="Centre and scale each node first (different units or amplitudes).")
     ] = False
-    drop: Annotated[list[str] | None, FilesOption(help="Column that is not a node; may be repeated.")] = None
-    key: Annotated[str | None, FilesOption(help="Which array of an .npz file holds the signals.")] = None
+    missing: Annotated[
+        str,
+        FilesOption(
+            metavar="[error|rows|pairs]",
+            help="Gaps (empty cells, n/a, NaN): refuse them, leave their rows out, or learn each pair from the rows "
+            "that have both its nodes.",
+        ),
+    ] = "error"
+    missing_nodes: Annotated[
+        str,
+        SilosOption(
+            metavar="[error|allow]",
+            help="Whether silos may lack nodes that others have. An empty or constant column is a missing node, too.",
+        ),
+    ] = "error"
+    keep_rows: Annotated[
+        str | None,
+        FilesOption(
+            metavar="COLUMN", help="Column, no node, that says which rows count: those where it is true, yes or not 0."
+        ),
+    ] = None
+    drop: Annotated[
+        list[str] | None,
+        FilesOption(help="Column that is not a node, or a pattern such as 'global_*'; may be repeated."),
+    ] = None
+    key: Annotated[
+        str | None, FilesOption(help="Which array of an .npz file, or sheet of an .xlsx file, holds the signals.")
+    ] = None
     header: Annotated[
         bool | None,
         FilesOption("--header/--no-header", help="Whether the first row names the nodes. Default: found out."),

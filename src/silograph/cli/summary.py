@@ -1,4 +1,4 @@
-"""What is said of a run at its end: a table of what was learned, and what to look at twice."""
+"""What is said of a run at its end: a table of what was learned, and notes. Doubts are the record's own warnings."""
 
 from pathlib import Path, PurePath
 
@@ -6,10 +6,10 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from silograph._util.checks import MOST_NAMED
 from silograph.runs.layout import CONSENSUS, GRAPH_FILES, HISTORY, RECORD, SILOS
 from silograph.runs.record import ResultRecord, RunRecord, SiloRecord
 
-UNLIKE = 30.0  # ratio of silos' mean squared differences that is worth a word
 MOST_ROWS = 10  # half of the silos that the summary shows: the first and the last
 
 
@@ -22,16 +22,29 @@ def summary(record: RunRecord, out: Path | None) -> Group:
 
 def notes_on(record: RunRecord, out: Path | None) -> list[str]:
     """What a user should look at twice."""
-    notes = [note for silo in record.silos for note in _doubts(silo, _called(record, silo))]
-    if record.kind == "silos":
-        notes += _unlike_units(record)
-        n_nodes = record.result.nodes
-        if record.result.edges in (0, n_nodes * (n_nodes - 1) // 2):
-            notes.append("The consensus is empty or complete: another --coupling or --sparsity may tell more.")
+    notes, n_nodes = _left_out(record), record.result.nodes
+    if record.kind == "silos" and record.result.edges in (0, n_nodes * (n_nodes - 1) // 2):
+        notes.append("The consensus is empty or complete: another --coupling or --sparsity may tell more.")
     if out is None:
         what = "graph" if record.kind == "table" else "graphs"
         notes.append(f"Nothing was written; keep the {what} with --out FOLDER.")
     return notes
+
+
+def _left_out(record: RunRecord) -> list[str]:
+    """Rows and nodes that were not learned from."""
+    rows = {_called(record, silo): silo.rows_dropped for silo in record.silos if silo.rows_dropped}
+    nodes = {silo.name: len(silo.missing_nodes) for silo in record.silos if silo.missing_nodes}
+    told = (
+        (rows, "rows were left out, because of gaps or as --keep-rows says"),
+        (nodes, "nodes are missing and were learned from the other silos alone"),
+    )
+    return [f"{sum(some.values())} {what} ({_listed(some)})." for some, what in told if some]
+
+
+def _listed(counts: dict[str, int]) -> str:
+    some = [f"{name}: {count}" for name, count in list(counts.items())[:MOST_NAMED]]
+    return ", ".join(some) + (f" and {len(counts) - MOST_NAMED} more silos" if len(counts) > MOST_NAMED else "")
 
 
 def _called(record: RunRecord, silo: SiloRecord) -> str:
@@ -64,6 +77,8 @@ def _table(record: RunRecord, out: Path | None) -> Table:
 def _silos(record: RunRecord) -> Table:
     result, silos = record.result, record.silos
     counted = f"{len(silos)} silo{'' if len(silos) == 1 else 's'}"
+    sites = {silo.site for silo in silos} - {None}
+    counted += f" of {len(sites)} site{'' if len(sites) == 1 else 's'}" if sites else ""
     title = f"{counted}, {result.nodes} nodes, method {record.parameters['method']}"
     table = Table(title=Text(title), title_justify="left")
     pulled = any(silo.pull is not None for silo in silos)
@@ -99,7 +114,7 @@ def _facts(result: ResultRecord, out: Path | None) -> list[str]:
         alone = f"mean degree of {result.degree_of}: {result.degree_alone:.2f} (aim: {result.degree_asked:g})"
         facts.insert(0, alone + ("; coupling adds weak edges, so rank edges by weight" if result.rho else ""))
     if out is not None:
-        graphs = f"{CONSENSUS}/ and {SILOS}/*/ ({', '.join(GRAPH_FILES)})"
+        graphs = f"{CONSENSUS}/ and {SILOS}/ ({', '.join(GRAPH_FILES)})"
         facts.append(f"written: {out}/: {graphs}, {HISTORY}, {RECORD}")
     return facts
 
@@ -110,29 +125,3 @@ def _certificate(result: ResultRecord) -> str:
         return "none, as this method has none,"
     size = "infinite" if gap is None else "below 1e-15" if gap < 1e-15 else f"{gap:.1e}"
     return size if result.converged else f"{size} (tolerance not met)"
-
-
-def _doubts(silo: SiloRecord, name: str) -> list[str]:
-    notes = []
-    if silo.n_samples is not None and silo.n_nodes > 2 * silo.n_samples:
-        notes.append(
-            f"{name} has {silo.n_nodes} nodes (columns) but only {silo.n_samples} samples (rows). "
-            "Is it the other way round?"
-        )
-    if silo.row_counter is not None:
-        notes.append(
-            f"Column {silo.row_counter!r} of {name} counts the rows and was taken for a node. "
-            f"If it is not one: --drop {silo.row_counter}"
-        )
-    return notes
-
-
-def _unlike_units(record: RunRecord) -> list[str]:
-    sizes = {silo.name: silo.mean_squared_difference or 0.0 for silo in record.silos}
-    small, large = min(sizes, key=sizes.__getitem__), max(sizes, key=sizes.__getitem__)
-    if sizes[large] <= UNLIKE * sizes[small]:
-        return []
-    return [
-        f"Squared differences in {large} are {sizes[large] / max(sizes[small], 1e-300):.3g} times those in {small}. "
-        "Are all tables in the same units? If not, convert them, or use --standardize."
-    ]

@@ -5,13 +5,14 @@ rows: with `standardize`, rows are centred and scaled by the whole table's means
 constant within a block is no trouble, and the blocks' sums add up to the whole table's.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from silograph._util.types import IntVector, Matrix, Vector
 from silograph.data.moments import Moments
+from silograph.data.pairwise import COUNT, AnyMoments, PairMoments, add_rows, alike, merged, moments_of
 from silograph.graph.pairs import Pairs
 
 N_BLOCKS = 16
@@ -24,12 +25,23 @@ class Blocks:
 
     counts: IntVector  # rows of each
     sums: Matrix  # (blocks, pairs): the squared difference of each pair, summed over the block's rows
+    pair_counts: Matrix | None = None  # (blocks, pairs): rows of each that have both; None: a table without gaps
 
     def cost(self, chosen: Sequence[int]) -> Vector:
-        """z/N of the rows of some blocks."""
+        """z/N of the rows of some blocks; of a pair that is together in none of them, that of the whole table."""
         index = np.asarray(chosen)
-        cost: Vector = self.sums[index].sum(axis=0) / self.counts[index].sum()
-        return cost
+        sums: Vector = self.sums[index].sum(axis=0)
+        if self.pair_counts is None:
+            cost: Vector = sums / self.counts[index].sum()
+            return cost
+        counts = self.pair_counts[index].sum(axis=0)
+        whole = self.sums.sum(axis=0) / self.pair_counts.sum(axis=0)
+        return np.asarray(np.where(counts > 0, sums / np.maximum(counts, 1.0), whole))
+
+    def at(self, place: IntVector) -> "Blocks":
+        """The blocks on some of the pairs."""
+        counts = None if self.pair_counts is None else self.pair_counts[:, place]
+        return Blocks(counts=self.counts, sums=self.sums[:, place], pair_counts=counts)
 
     def folds(self, most: int) -> list[list[int]]:
         """The blocks in at most so many contiguous parts of about as many rows."""
@@ -46,7 +58,7 @@ class BlockReader:
     def __init__(self, pairs: Pairs) -> None:
         self._pairs = pairs
         self._held: Matrix | None = None  # the first chunk, until it is known whether it is the only one
-        self._blocks: list[Moments] = []
+        self._blocks: list[AnyMoments] = []
         self._rows = 0  # of a block
 
     def update(self, chunk: Matrix) -> None:
@@ -60,7 +72,7 @@ class BlockReader:
             self._fill(first)
         self._fill(chunk)
 
-    def finish(self) -> list[Moments]:
+    def finish(self) -> list[AnyMoments]:
         """The moments of the blocks; fewer than sixteen where there are fewer rows."""
         if self._held is not None:
             return moments_of_blocks(self._held, self._pairs)
@@ -71,7 +83,7 @@ class BlockReader:
         middles = ends - np.array([block.n_samples for block in self._blocks]) / 2
         part = np.minimum((N_BLOCKS * middles / ends[-1]).astype(int), N_BLOCKS - 1)
         groups = [np.flatnonzero(part == k) for k in range(N_BLOCKS)]
-        return [merged((self._blocks[k] for k in group), self._pairs) for group in groups if group.size]
+        return [merged([self._blocks[k] for k in group]) for group in groups if group.size]
 
     def _fill(self, chunk: Matrix) -> None:
         start = 0
@@ -80,28 +92,20 @@ class BlockReader:
                 self._make_room()
                 self._blocks.append(Moments(self._pairs))
             stop = start + self._rows - self._blocks[-1].n_samples
-            self._blocks[-1].update(chunk[start:stop])
+            self._blocks[-1] = add_rows(self._blocks[-1], chunk[start:stop])
             start = stop
 
     def _make_room(self) -> None:
         if len(self._blocks) == 2 * N_BLOCKS:
             pairs = zip(self._blocks[::2], self._blocks[1::2], strict=True)
-            self._blocks = [merged(two, self._pairs) for two in pairs]
+            self._blocks = [merged(two) for two in pairs]
             self._rows *= 2
 
 
-def moments_of_blocks(table: Matrix, pairs: Pairs) -> list[Moments]:
+def moments_of_blocks(table: Matrix, pairs: Pairs) -> list[AnyMoments]:
     """The moments of sixteen blocks of a table; of fewer where it has fewer rows."""
     parts = [rows for rows in np.array_split(table, N_BLOCKS) if rows.shape[0]] or [table]
-    return [Moments.of(rows, pairs) for rows in parts]
-
-
-def merged(some: Iterable[Moments], pairs: Pairs) -> Moments:
-    """The moments of all their rows."""
-    out = Moments(pairs)
-    for one in some:
-        out.absorb(one)
-    return out
+    return [moments_of(rows, pairs) for rows in parts]
 
 
 def fit_in_memory(pairs: Pairs) -> bool:
@@ -109,10 +113,14 @@ def fit_in_memory(pairs: Pairs) -> bool:
     return N_BLOCKS * pairs.size <= MOST_NUMBERS
 
 
-def blocks_of(parts: Sequence[Moments], whole: Moments, *, standardize: bool) -> Blocks:
+def blocks_of(parts: Sequence[AnyMoments], whole: AnyMoments, *, standardize: bool) -> Blocks:
     """The blocks, from the moments of each and of the whole table, which must have passed the checks of its costs."""
-    scale = np.sqrt(whole.n_samples / whole.squares) if standardize else np.ones(whole.pairs.n_nodes)
     sums = np.empty((len(parts), whole.pairs.size))
-    for row, part in zip(sums, parts, strict=True):
-        row[:] = part.squared_differences(centre=whole.mean if standardize else None, scale=scale)
-    return Blocks(counts=np.array([part.n_samples for part in parts]), sums=sums)
+    for row, part in zip(sums, alike(parts), strict=True):
+        row[:] = part.squared_differences(whole, standardize=standardize)
+    gappy = isinstance(whole, PairMoments)
+    return Blocks(
+        counts=np.array([part.n_samples for part in parts]),
+        sums=sums,
+        pair_counts=np.array([part.sums[COUNT] for part in alike(parts)]) if gappy else None,
+    )

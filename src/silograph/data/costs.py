@@ -2,22 +2,26 @@
 
 import csv
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
-from silograph._util.types import IntVector, Vector
-from silograph.data.blocks import BlockReader, Blocks, blocks_of, fit_in_memory, merged
+from silograph._util.types import BoolVector, IntVector, Matrix, Vector
+from silograph.data.blocks import BlockReader, Blocks, blocks_of, fit_in_memory
 from silograph.data.distances import costs_of_distances
 from silograph.data.moments import Moments
+from silograph.data.pairwise import AnyMoments, add_rows, merged
 from silograph.data.readers import Signals, open_signals
 from silograph.data.readers.source import UnknownColumnError
+from silograph.data.serial import SerialProducts
 from silograph.errors import PairsError, ParameterError, SignalError
 from silograph.graph.allowed import choose_pairs
 from silograph.graph.pairs import Pairs
 
+Missing = Literal["error", "rows", "pairs"]
+MissingNodes = Literal["error", "allow"]
 HEADER_WORDS = {"source", "target", "from", "to", "node1", "node2", "node_1", "node_2", "node a", "node b", "i", "j"}
 
 
@@ -30,35 +34,30 @@ class TableOptions:
     key: str | None = None
     header: bool | None = None
     precomputed: bool = False
-    missing: Literal["error", "rows", "pairs"] = "error"  # of gaps: refuse them, drop their rows, or use what is there
+    missing: Missing = "error"  # of gaps: refuse them, drop their rows, or use what is there
     keep_rows: str | None = None  # a column that says which rows count
     allow: Path | None = None
     forbid: Path | None = None
 
     def __post_init__(self) -> None:
+        check_missing(self.missing, precomputed=self.precomputed)
         if self.precomputed and self.standardize:
             raise ParameterError("--standardize: precomputed distances cannot be standardised. Leave it out.")
+        if self.precomputed and self.keep_rows is not None:
+            raise ParameterError("--keep-rows: precomputed distances have no rows to leave out. Leave it out.")
 
     def open(self, path: Path) -> Signals:
         """The table, its nodes known, its values not read yet."""
-        return open_signals(path, drop=self.drop, key=self.key, header=self.header)
+        return open_signals(path, drop=self.drop, key=self.key, header=self.header, keep_rows=self.keep_rows)
 
-    def open_all(self, paths: Sequence[Path]) -> list[Signals]:
-        """Several tables. A column to drop may be missing in some, but not in all."""
-        tables, met = [], set[str]()
-        for path in paths:
-            here = list(self.drop)
-            while True:
-                try:
-                    tables.append(open_signals(path, drop=tuple(here), key=self.key, header=self.header))
-                    break
-                except UnknownColumnError as error:
-                    here.remove(error.column)
-            met.update(here)
-        for column in self.drop:
-            if column not in met:
-                raise SignalError(f"--drop {column}: none of the tables has a column of that name. Check the name.")
-        return tables
+    def open_some(self, path: Path) -> tuple[Signals, tuple[str, ...]]:
+        """One of several tables, and what it has to drop: a column may be missing in some of them."""
+        here = self.drop
+        while True:
+            try:
+                return replace(self, drop=here).open(path), here
+            except UnknownColumnError as error:
+                here = tuple(one for one in here if one != error.column)
 
     def pairs(self, names: Sequence[str], *, zeta: float) -> Pairs:
         """The pairs that may be edges."""
@@ -78,10 +77,20 @@ class TableCosts:
 
     cost: Vector
     n_samples: int | None
+    fewest_rows: int | None = None  # that a pair rests on; with gaps, some rest on fewer than others
     blocks: Blocks | None  # of rows; None where there are none, or too many pairs to keep any
     present: IntVector | None = None  # numbers of the nodes that the table has, rising; None: all
     rows_dropped: int = 0  # for gaps in them, or because `keep_rows` says so
     row_counter: str | None  # a column that looks like row numbers
+    serial: float | None = None  # how much samples resemble the ones before: median lag-1 autocorrelation of the nodes
+
+    def among(self, nodes: BoolVector, pairs: Pairs) -> "TableCosts":
+        """The same without some of the nodes of `pairs`, the study's; all are the same but what is by pair."""
+        before = np.arange(pairs.n_nodes, dtype=np.int32) if self.present is None else self.present
+        kept = np.flatnonzero(nodes[before]).astype(np.int32)
+        place = pairs.within(before)[0].within(kept)[1]
+        blocks = None if self.blocks is None else self.blocks.at(place)
+        return replace(self, cost=self.cost[place], blocks=blocks, present=before[kept])
 
 
 def read_costs(
@@ -90,56 +99,138 @@ def read_costs(
     pairs: Pairs,
     options: TableOptions,
     *,
-    order: np.ndarray | None = None,
+    order: IntVector | None = None,
+    missing_nodes: MissingNodes = "error",
     blocks: bool = False,
     on_progress: Callable[[float], None],
 ) -> TableCosts:
-    """The costs of one table; `order` are the columns to take for the nodes of the pairs.
+    """The costs of one table; `order` are the columns to take for the nodes of the pairs, −1 for one that is absent.
 
-    `blocks`: keep its rows in blocks, too, which takes sixteen times the memory.
+    Where nodes may be missing, those with an empty or a constant column are missing, too. `blocks`: keep its rows in
+    blocks, too, which takes sixteen times the memory.
     """
-    names = signals.names if order is None else [signals.names[column] for column in order]
+    columns = np.arange(signals.n_nodes, dtype=np.int32) if order is None else order
+    empty = np.zeros(signals.n_nodes, dtype=np.bool_)
+    if missing_nodes == "allow" and not options.precomputed:
+        empty = signals.empty()
+    there = np.flatnonzero((columns >= 0) & ~empty[columns]).astype(np.int32)
+    present = None if there.size == pairs.n_nodes else there
     if options.precomputed:
-        matrix = np.vstack(list(signals.chunks(on_progress)))
-        if order is not None:
-            matrix = matrix[np.ix_(order, order)] if matrix.shape[0] == matrix.shape[1] else matrix
-        return TableCosts(
-            cost=costs_of_distances(matrix, pairs, names, source=path.name),
-            n_samples=None,
-            blocks=None,
-            row_counter=None,
-        )
-    moments, reader, row_counter, first = Moments(pairs), BlockReader(pairs), None, True
-    keep = blocks and fit_in_memory(pairs)
-    for chunk in signals.chunks(on_progress):
+        return _read_distances(path, signals, pairs, columns, present, on_progress)
+    own = pairs if present is None else pairs.within(present)[0]
+    names = [signals.names[column] if column >= 0 else "" for column in columns]
+    chosen = None if order is None and present is None else columns[there]
+    moments: AnyMoments = Moments(own)
+    reader, row_counter, first, keep = BlockReader(own), None, True, blocks and fit_in_memory(own)
+    flagged: list[int] = []
+    gappy, serial = 0, SerialProducts(signals.n_nodes)
+    for chunk in signals.chunks(on_progress, gaps=empty | (options.missing != "error"), on_flagged=flagged.append):
+        serial.update(chunk)
         if first and chunk.shape[0] > 2 and (np.diff(chunk[:, 0]) == 1).all():
             row_counter = signals.names[0]
         first = False
-        (reader if keep else moments).update(chunk if order is None else chunk[:, order])
-    return table_costs(
+        rows = chunk if chosen is None else chunk[:, chosen]
+        if options.missing == "rows":
+            rows, n_dropped = without_gaps(rows)
+            gappy += n_dropped
+        if keep:
+            reader.update(rows)
+        else:
+            moments = add_rows(moments, rows)
+    costs = table_costs(
         reader.finish() if keep else [moments],
-        pairs,
         standardize=options.standardize,
         names=names,
         source=path.name,
         row_counter=row_counter,
+        present=present,
+        missing_nodes=missing_nodes,
+        rows_dropped=gappy + sum(flagged),
     )
+    return replace(costs, serial=serial.correlation())
 
 
 def table_costs(
-    parts: Sequence[Moments],
-    pairs: Pairs,
+    parts: Sequence[AnyMoments],
     *,
     standardize: bool,
     names: Sequence[str],
     source: str,
     row_counter: str | None = None,
+    present: IntVector | None = None,
+    missing_nodes: MissingNodes = "error",
+    rows_dropped: int = 0,
 ) -> TableCosts:
-    """The costs of a table given by the moments of its blocks."""
-    whole = parts[0] if len(parts) == 1 else merged(parts, pairs)
+    """The costs of a table given by the moments of its blocks, which are those of the nodes that are `present`.
+
+    `names` are those of all nodes. Where nodes may be missing, those that are constant are.
+    """
+    whole = parts[0] if len(parts) == 1 else merged(parts)
+    if whole.n_samples < 2 and rows_dropped:
+        raise SignalError(
+            f"{source}: expected at least 2 rows without gaps, got {whole.n_samples}; {rows_dropped} were dropped. "
+            "Learn from what is there (missing='pairs', or --missing pairs), or drop columns with many gaps."
+        )
+    if missing_nodes == "allow" and whole.n_samples >= 2 and whole.constant().any():
+        varying = np.flatnonzero(~whole.constant()).astype(np.int32)
+        present = varying if present is None else present[varying]
+        parts = [part.within(varying) for part in parts]
+        whole = parts[0] if len(parts) == 1 else merged(parts)
+    if present is not None:
+        _check_left(present, names, source)
+        names = [names[node] for node in present]
     cost = whole.costs(standardize=standardize, names=names, source=source)
-    blocks = blocks_of(parts, whole, standardize=standardize) if len(parts) > 1 else None
-    return TableCosts(cost=cost, n_samples=whole.n_samples, blocks=blocks, row_counter=row_counter)
+    return TableCosts(
+        cost=cost,
+        n_samples=whole.n_samples,
+        fewest_rows=whole.fewest,
+        blocks=blocks_of(parts, whole, standardize=standardize) if len(parts) > 1 else None,
+        present=present,
+        rows_dropped=rows_dropped,
+        row_counter=row_counter,
+    )
+
+
+def check_missing(missing: str, *, precomputed: bool) -> None:
+    """Raise unless there is such a way to treat gaps, and rows to have them."""
+    if missing not in get_args(Missing):
+        raise ParameterError(f"missing: expected 'error', 'rows' or 'pairs', got {missing!r}.")
+    if precomputed and missing != "error":
+        raise ParameterError("missing: precomputed distances have no rows to leave out. Leave it out.")
+
+
+def without_gaps(rows: Matrix) -> tuple[Matrix, int]:
+    """The rows that have no gap, and how many have one."""
+    whole = ~np.isnan(rows).any(axis=1)
+    return (rows, 0) if whole.all() else (rows[whole], int((~whole).sum()))
+
+
+def _read_distances(
+    path: Path,
+    signals: Signals,
+    pairs: Pairs,
+    columns: IntVector,
+    present: IntVector | None,
+    on_progress: Callable[[float], None],
+) -> TableCosts:
+    matrix = np.vstack(list(signals.chunks(on_progress)))
+    chosen = columns if present is None else columns[present]
+    if matrix.shape[0] == matrix.shape[1] and not np.array_equal(chosen, np.arange(len(matrix))):
+        matrix = matrix[np.ix_(chosen, chosen)]
+    names = [signals.names[column] for column in chosen]
+    if present is not None:
+        _check_left(present, signals.names, path.name)
+        pairs = pairs.within(present)[0]
+    cost = costs_of_distances(matrix, pairs, names, source=path.name)
+    return TableCosts(cost=cost, n_samples=None, blocks=None, present=present, row_counter=None)
+
+
+def _check_left(present: IntVector, names: Sequence[str], source: str) -> None:
+    if present.size < 2:
+        left = f"only {names[int(present[0])]!r}" if present.size else "none"
+        raise SignalError(
+            f"{source}: expected at least 2 nodes whose columns are there and vary, got {left}. Leave the silo out."
+        )
 
 
 def read_pairs(path: Path, names: Sequence[str]) -> list[tuple[str, str]]:

@@ -11,7 +11,8 @@ import numpy as np
 
 from silograph._util.checks import list_names
 from silograph._util.kernel import kernel
-from silograph._util.types import IntVector, Matrix, Vector
+from silograph._util.types import BoolVector, IntVector, Matrix, Vector
+from silograph.data.readers.checks import ALLOW
 from silograph.errors import SignalError
 from silograph.graph.pairs import Pairs, default_names
 
@@ -64,11 +65,29 @@ class Moments:
         self.peak = np.maximum(self.peak, other.peak)
         self.cross += other.cross
 
-    def squared_differences(self, *, centre: Vector | None, scale: Vector) -> Vector:
-        """Σ over samples of (x_i − x_j)² for each pair, after x was centred, if at all, and multiplied by the scale."""
-        shift = self.mean if centre is None else self.mean - centre
+    def squared_differences(self, whole: "Moments", *, standardize: bool) -> Vector:
+        """Σ over samples of (x_i − x_j)² for each pair, x standardised, if at all, as the whole table's."""
+        scale = np.sqrt(whole.n_samples / whole.squares) if standardize else np.ones(self.pairs.n_nodes)
+        shift = self.mean - whole.mean if standardize else self.mean
         spread = self.pairs.sums(self.squares * scale**2) - 2 * self.cross * self.pairs.products(scale)
         out: Vector = np.maximum(spread, 0.0) + self.n_samples * self.pairs.differences(shift * scale) ** 2
+        return out
+
+    @property
+    def fewest(self) -> int:
+        """The number of rows that the pair with the fewest has: without gaps, all have all."""
+        return self.n_samples
+
+    def constant(self) -> BoolVector:
+        """Which nodes have the same value in all samples."""
+        return are_constant(self.n_samples, self.mean, self.squares, self.peak)
+
+    def within(self, nodes: IntVector) -> "Moments":
+        """The moments of some nodes, by rising numbers."""
+        pairs, place = self.pairs.within(nodes)
+        out = Moments(pairs)
+        out.n_samples, out.cross = self.n_samples, self.cross[place]
+        out.mean, out.squares, out.peak = self.mean[nodes], self.squares[nodes], self.peak[nodes]
         return out
 
     def costs(
@@ -81,10 +100,10 @@ class Moments:
         if self.n_samples < 2:
             raise SignalError(f"{source}: expected at least 2 samples, got {self.n_samples}. Add samples.")
         labels = default_names(self.pairs.n_nodes) if names is None else names
-        self._check_magnitudes(labels, source, each=standardize)
+        check_magnitudes(self.peak, labels, source, each=standardize)
         if standardize:
+            check_not_constant(self.constant(), labels, source)
             deviation = np.sqrt(self.squares)
-            self._check_not_constant(deviation, labels, source)
             cost = self.cross / self.pairs.products(deviation)
             np.subtract(1.0, cost, out=cost)
             cost[cost < NOISE] = 0.0
@@ -96,26 +115,6 @@ class Moments:
         cost /= self.n_samples
         cost += self.pairs.differences(self.mean) ** 2
         return cost
-
-    def _check_magnitudes(self, names: Sequence[str], source: str, *, each: bool) -> None:
-        large = np.flatnonzero(self.peak > LARGEST_SIGNAL)
-        nonzero = self.peak > 0
-        small = np.flatnonzero(nonzero & (self.peak < SMALLEST_SIGNAL))
-        if large.size or (small.size and (each or small.size == nonzero.sum())):
-            node = (*large, *small)[0]
-            raise SignalError(
-                f"{source}, column {names[node]!r}: expected magnitudes between {SMALLEST_SIGNAL:g} and "
-                f"{LARGEST_SIGNAL:g}, got {self.peak[node]:g}. Express the signals in another unit."
-            )
-
-    def _check_not_constant(self, deviation: Vector, names: Sequence[str], source: str) -> None:
-        constant = np.flatnonzero(deviation <= 1e-13 * np.sqrt(self.n_samples) * np.abs(self.mean))
-        if constant.size:
-            listed = list_names([names[int(node)] for node in constant], most=20)
-            raise SignalError(
-                f"{source}: what is constant cannot be standardised, and {constant.size} of the nodes are: {listed}. "
-                "Drop them, or learn without standardize."
-            )
 
     def _update_chunk(self, chunk: Matrix) -> None:
         self.peak = np.maximum(self.peak, np.maximum(chunk.max(axis=0), -chunk.min(axis=0)))
@@ -143,6 +142,37 @@ class Moments:
             self.mean = self.mean + (mean - self.mean) * (n_samples / total)
         self.squares += squares
         self.n_samples = total
+
+
+def are_constant(n_samples: int | Vector, mean: Vector, squares: Vector, peak: Vector) -> BoolVector:
+    """Which nodes do not vary beyond rounding; none where numbers are so large or small that nothing was summed."""
+    if peak.max(initial=0.0) > LARGEST_SIGNAL:
+        return np.zeros(peak.size, dtype=np.bool_)
+    still = np.sqrt(squares) <= 1e-13 * np.sqrt(n_samples) * np.abs(mean)
+    return np.asarray(still & ((peak == 0) | (peak >= SMALLEST_SIGNAL)))
+
+
+def check_magnitudes(peak: Vector, names: Sequence[str], source: str, *, each: bool) -> None:
+    """Raise where squares of squares would overflow or underflow, at a node or, unless `each` counts, at all."""
+    large = np.flatnonzero(peak > LARGEST_SIGNAL)
+    nonzero = peak > 0
+    small = np.flatnonzero(nonzero & (peak < SMALLEST_SIGNAL))
+    if large.size or (small.size and (each or small.size == nonzero.sum())):
+        node = (*large, *small)[0]
+        raise SignalError(
+            f"{source}, column {names[node]!r}: expected magnitudes between {SMALLEST_SIGNAL:g} and "
+            f"{LARGEST_SIGNAL:g}, got {peak[node]:g}. Express the signals in another unit."
+        )
+
+
+def check_not_constant(constant: BoolVector, names: Sequence[str], source: str) -> None:
+    """Raise for nodes that cannot be standardised."""
+    if constant.any():
+        listed = list_names([names[int(node)] for node in np.flatnonzero(constant)], most=20)
+        raise SignalError(
+            f"{source}: what is constant cannot be standardised, and {constant.sum()} of the nodes are: {listed}. "
+            f"Drop them; learn without standardize; or, {ALLOW}."
+        )
 
 
 @kernel

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from silograph._util.types import Vector
+from silograph._util.types import IntVector, Vector
 from silograph.errors import ProtocolError
 from silograph.protocol.group import SiloGroup
 from silograph.protocol.messages import Task, Total
@@ -15,15 +15,22 @@ from silograph.protocol.sums import add_up
 class InProcess:
     """Silos of one owner, on one machine."""
 
-    def __init__(self, silos: Sequence[Silo], *, report: bool = True, workers: int | None = None) -> None:
-        self.group = SiloGroup(silos, workers=workers)
+    def __init__(
+        self, silos: Sequence[Silo], *, nodes: Sequence[str] = (), report: bool = True, workers: int | None = None
+    ) -> None:
+        self.group, self._names = SiloGroup(silos, workers=workers), tuple(nodes)
         self._report = report
 
     @property
     def cohort(self) -> Cohort:
         """What everyone knows."""
         names = tuple(silo.name for silo in self.group.silos)
-        return Cohort(pairs=self.group.pairs, silos=names, n_silos=len(names))
+        return Cohort(pairs=self.group.pairs, silos=names, n_silos=len(names), nodes=self._names)
+
+    @property
+    def nodes(self) -> Mapping[str, IntVector | None]:
+        """The nodes that each silo has."""
+        return {silo.name: silo.nodes for silo in self.group.silos}
 
     def exchange(self, method: Method, task: Task) -> Total:
         """Ask every silo, and add up."""
@@ -35,7 +42,7 @@ class InProcess:
 
     def finish(self, consensus: Vector) -> Mapping[str, Vector]:
         """Every silo's graph: they have one owner."""
-        graphs = {name: state.graph for name, state in self.group.states.items() if state.graph is not None}
+        graphs = self.group.graphs()
         if len(graphs) < len(self.group.silos):
             raise ProtocolError("The method ended, but its silos have no graphs: it never answered with graph=.")
         return graphs

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from silograph._util.plain import restore, to_plain
-from silograph._util.types import Vector
+from silograph._util.types import IntVector, Vector
 from silograph.engine.checkpoint import Checkpoint
 from silograph.protocol.checks import check_parts
 from silograph.protocol.messages import Header, Parts, Reported, Task, Total
@@ -26,11 +26,18 @@ class Engine(Protocol):
         """Let silos know what set-up found, from which they make the method's own half."""
 
     def finish(self, consensus: Vector) -> Mapping[str, Vector]:
-        """Tell the silos the consensus that the run ended at; receive the graphs of those that give theirs away."""
+        """Tell the silos the consensus that the run ended at; receive the graphs of those that give theirs away.
+
+        Graphs are on the pairs of the study, zero on those that a silo lacks.
+        """
 
     @property
     def evidence(self) -> Mapping[str, Mapping[str, float]]:
         """What silos know of their own graphs, by silo; only of those whose owner this process is."""
+
+    @property
+    def nodes(self) -> Mapping[str, IntVector | None]:
+        """The nodes that each silo has, None for all; after the end, and only of silos that tell."""
 
     def silo_states(self) -> dict[str, Any]:
         """What the silos keep between rounds as plain data, if it is kept here."""

@@ -11,15 +11,17 @@ from pathlib import Path
 
 import numpy as np
 
-from silograph._util.types import Vector
+from silograph._util.types import IntVector, Vector
 from silograph.engine.checkpoint import Checkpoint
 from silograph.engine.inprocess import InProcess
 from silograph.engine.loop import Engine, LoopResult, run_loop
+from silograph.graph.pairs import Pairs
+from silograph.methods.common.presence import check_silo, lonely_pairs
 from silograph.methods.common.registry import spec_of
 from silograph.methods.common.settings import StudySettings
 from silograph.methods.common.setup import ModelParameters, build_setup
 from silograph.protocol.messages import Reported
-from silograph.protocol.method import Cohort, Method, Outcome, RoundRecord
+from silograph.protocol.method import Method, Outcome, RoundRecord
 from silograph.protocol.silo import Silo
 from silograph.protocol.units import check_costs, unit_for
 
@@ -31,7 +33,9 @@ class StudyResult:
     """What was learned, and the evidence for it."""
 
     consensus: Vector  # one weight per pair
-    graphs: Mapping[str, Vector]  # by silo; only of those that give theirs away
+    graphs: Mapping[str, Vector]  # by silo; only of those that give theirs away. Zero on pairs that a silo lacks
+    nodes: Mapping[str, IntVector | None]  # by silo: the nodes that it has, None for all; only of those that tell
+    count: Vector | None  # of the silos that have each pair; None: all have all
     contributions: Mapping[str, float]  # γ by silo; empty unless it may be reported
     reported: Reported
     evidence: Mapping[str, Mapping[str, float]]  # what silos of this process know of their own graphs, such as a gap
@@ -66,6 +70,7 @@ def learn_silos(
     silos: Sequence[Silo],
     settings: StudySettings,
     *,
+    nodes: Sequence[str] = (),
     checkpoint: Path | None = None,
     start: Vector | None = None,
     workers: int | None = None,
@@ -73,13 +78,13 @@ def learn_silos(
 ) -> StudyResult:
     """Learn every silo's graph and the consensus, all silos in this process.
 
-    `checkpoint` is a folder to write each round to, and to go on from if it has some. `start` is the consensus of a
-    similar study, such as the last one on a path of couplings.
+    `nodes` are names by which an error calls nodes. `checkpoint` is a folder to write each round to, and to go on from
+    if it has some. `start` is the consensus of a similar study, such as the last one on a path of couplings.
     """
     settings = with_unit(settings, silos)
     for silo in silos:
-        spec_of(settings.method).check_silo(settings, silo)
-    engine = InProcess(silos, report=settings.report, workers=workers)
+        check_silo(settings, silo)
+    engine = InProcess(silos, nodes=nodes, report=settings.report, workers=workers)
     run_id = run_identity(silos, settings, start)
     try:
         return learn_on(engine, settings, run_id=run_id, checkpoint=checkpoint, start=start, on_round=on_round)
@@ -101,6 +106,7 @@ def run_identity(silos: Sequence[Silo], settings: StudySettings, start: Vector |
     for silo in silos:
         digest.update(json.dumps([silo.name, silo.n_samples, silo.local_steps]).encode())
         digest.update(silo.pairs.rows.tobytes() + silo.pairs.cols.tobytes() if not silo.pairs.is_all else b"all")
+        digest.update(b"" if silo.nodes is None else silo.nodes.tobytes())
         digest.update(silo.cost.tobytes())
         digest.update(b"" if silo.blocks is None else silo.blocks.sums.tobytes())
     if start is not None:
@@ -134,6 +140,8 @@ def learn_on(
     return StudyResult(
         consensus=outcome.consensus,
         graphs=graphs,
+        nodes=engine.nodes,
+        count=parameters.count,
         contributions={
             name: numbers["contribution"]
             for told in (finished.reported, engine.evidence)
@@ -156,20 +164,22 @@ def learn_on(
         cost_unit=settings.cost_unit_used,
         coupling=setup.coupling,
         sparsity=setup.sparsity,
-        degree=_mean_degree(graphs, finished.reported, engine.cohort),
+        degree=_mean_degree(graphs, finished.reported, engine),
         degree_asked=setup.degree,
         degree_alone=parameters.degree,
         degree_reached=parameters.degree_reached,
     )
 
 
-def _mean_degree(graphs: Mapping[str, Vector], reported: Reported, cohort: Cohort) -> float:
+def _mean_degree(graphs: Mapping[str, Vector], reported: Reported, engine: Engine) -> float:
     """Over all silos' graphs, or what silos tell of them; NaN where one does neither."""
+    cohort = engine.cohort
     known = {name: numbers["edges"] for name, numbers in reported.items() if "edges" in numbers}
     edges = known | {name: float(np.count_nonzero(w)) for name, w in graphs.items()}
-    if len(edges) < cohort.n_silos:
+    sizes = [cohort.pairs.n_nodes if own is None else len(own) for own in engine.nodes.values()]
+    if len(edges) < cohort.n_silos or len(sizes) < cohort.n_silos:
         return np.nan
-    return 2 * sum(edges.values()) / (cohort.pairs.n_nodes * cohort.n_silos)
+    return 2 * sum(edges.values()) / sum(sizes)
 
 
 def convergence_warning(study: StudyResult, settings: StudySettings) -> str | None:
@@ -201,3 +211,8 @@ def degree_warning(study: StudyResult, settings: StudySettings) -> str | None:
         f"{study.degree_alone:g}, was taken. Equal distances (duplicated or constant nodes) make edges come and go "
         "together. Ask for another degree, or give alpha and beta."
     )
+
+
+def nodes_warning(study: StudyResult, pairs: Pairs) -> str | None:
+    """What to tell a user whose silos lack nodes: of pairs that one silo alone has, or none."""
+    return lonely_pairs(pairs, study.count, study.nodes)

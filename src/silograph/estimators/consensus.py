@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -12,12 +12,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from silograph._util.types import Matrix, Vector
+from silograph.analysis.graphs import doubts_about_study
+from silograph.analysis.tables import TableFacts, doubts_about_tables, facts_of
 from silograph.data.blocks import fit_in_memory, moments_of_blocks
-from silograph.data.costs import table_costs
+from silograph.data.costs import Missing, TableCosts, check_missing, table_costs
 from silograph.data.distances import costs_of_distances
-from silograph.data.moments import Moments
-from silograph.engine.study import convergence_warning, degree_warning, learn_silos
-from silograph.errors import DegreeWarning, ParameterError
+from silograph.data.pairwise import moments_of
+from silograph.data.serial import serial_correlation
+from silograph.engine.study import convergence_warning, degree_warning, learn_silos, nodes_warning
+from silograph.errors import DegreeWarning, DoubtfulSilosWarning, NodesWarning, ParameterError
 from silograph.estimators.tables import Table, tables_of
 from silograph.graph.allowed import choose_pairs
 from silograph.graph.graph import graph_on
@@ -83,6 +86,13 @@ class ConsensusGraph(BaseEstimator):
         Algorithm 1's ε_γ, which keeps γ finite, and w⁰, at which all gradient methods start.
     options : dict, optional
         Settings that only a method of your own has.
+    missing_nodes : {"error", "allow"}
+        Whether silos may lack nodes that others have, for "exact", "oneshot", "independent" and "pooled". With "allow",
+        frames are aligned by name to all columns together, and a column that is constant or empty (NaN) throughout is
+        missing too. Each silo then learns on its own nodes.
+    missing : {"error", "rows", "pairs"}
+        What to do about other gaps (NaN): refuse them, leave their rows out, or take each pair's mean over the rows
+        that have both.
     metric : {"sqeuclidean", "precomputed"}
         With "precomputed", tables are symmetric matrices (nodes, nodes) of mean squared differences.
     allowed, forbidden : array-like of shape (n, 2), optional
@@ -97,11 +107,12 @@ class ConsensusGraph(BaseEstimator):
     Attributes
     ----------
     graphs_ : dict of str to Graph
-        Each silo's graph.
+        Each silo's graph, on the nodes that it has.
     consensus_graph_ : Graph
         What they share.
     adjacencies_, consensus_ : ndarray (silos, nodes, nodes) and (nodes, nodes)
-        The same, dense; built anew at each access.
+        The same, dense; built anew at each access. NaN where the silo, or every silo, lacks one of the two nodes: there
+        nothing was learned, while 0 says that there is no edge.
     contributions_ : ndarray (silos,)
         The paper's γ = 1/‖w_i − u‖: the nearer a silo's graph is to the consensus, the more it contributed. Infinite
         where it *is* the consensus.
@@ -118,8 +129,12 @@ class ConsensusGraph(BaseEstimator):
         Value reached, whether `tol` was met, exchanges of the method, and of the set-up before it.
     alpha_, beta_, nu_, lam_, rho_, degree_
         Parameters used, and the mean degree of the silos' graphs.
+    doubts_ : tuple of Doubt
+        What is doubtful of which silos, as the warnings say it: kind, silos, text.
     silo_names_, n_samples_seen_ : list
         Names, and samples per silo (None with precomputed distances).
+    rows_dropped_ : list
+        Rows per silo that were left out for their gaps.
 
     Examples
     --------
@@ -162,6 +177,8 @@ class ConsensusGraph(BaseEstimator):
         first_weight: float = 0.1,
         sums: int = 1,
         options: Mapping[str, Any] | None = None,
+        missing_nodes: Literal["error", "allow"] = "error",
+        missing: Missing = "error",
         metric: Literal["sqeuclidean", "precomputed"] = "sqeuclidean",
         allowed: ArrayLike | None = None,
         forbidden: ArrayLike | None = None,
@@ -176,7 +193,8 @@ class ConsensusGraph(BaseEstimator):
         self.local_steps, self.step, self.momentum = local_steps, step, momentum
         self.zeta, self.cost_unit, self.pull, self.weights, self.fresh = zeta, cost_unit, pull, weights, fresh
         self.gamma_cap, self.gamma_epsilon, self.first_weight = gamma_cap, gamma_epsilon, first_weight
-        self.sums, self.options = sums, options
+        self.sums, self.options, self.missing_nodes = sums, options, missing_nodes
+        self.missing = missing
         self.report, self.warm_start, self.n_jobs = report, warm_start, n_jobs
 
     def fit(self, X: Any, y: Any = None, groups: ArrayLike | None = None) -> Self:
@@ -185,18 +203,22 @@ class ConsensusGraph(BaseEstimator):
         Tables are arrays or pandas or polars frames; frames are aligned by column name. `y` is ignored.
         """
         settings = self._settings()
-        tables = tables_of(X, groups, square=self.metric == "precomputed")
+        some = settings.missing_nodes == "allow"
+        square = self.metric == "precomputed"
+        tables = tables_of(X, groups, square=square, missing_nodes=some, missing=self.missing)
         names = tables[0].names
         pairs = choose_pairs(names, allowed=self.allowed, forbidden=self.forbidden, may_isolate=settings.zeta_used > 0)
-        silos = [self._silo(table, pairs, settings) for table in tables]
+        silos, facts = zip(*(self._silo(table, pairs, settings) for table in tables), strict=True)
         self._give_steps(silos)
-        study = learn_silos(silos, settings, start=self._start(pairs, names), workers=self._workers())
+        start = self._start(pairs, names)
+        study = learn_silos(silos, settings, nodes=names, start=start, workers=self._workers())
         self._study, self._pairs = study, pairs
         self.silo_names_ = [silo.name for silo in silos]
         self.n_samples_seen_ = [silo.n_samples for silo in silos]
+        self.rows_dropped_ = [table.rows_dropped for table in tables]
         self.n_features_in_ = len(names)
         self.feature_names_in_ = np.array(names, dtype=object)
-        self.graphs_ = {name: graph_on(pairs, w, names) for name, w in study.graphs.items()}
+        self.graphs_ = {name: graph_on(pairs, w, names, study.nodes[name]) for name, w in study.graphs.items()}
         self.consensus_graph_ = graph_on(pairs, study.consensus, names)
         self.objective_, self.gap_, self.converged_ = study.objective, study.gap, study.converged
         self.n_rounds_, self.n_setup_rounds_ = study.n_rounds, study.n_setup_rounds
@@ -209,25 +231,50 @@ class ConsensusGraph(BaseEstimator):
             study.rho,
         )
         self.degree_ = study.degree
+        self.doubts_ = (
+            *doubts_about_tables(facts, standardize=self.standardize),
+            *doubts_about_study(study, self.silo_names_, self.graphs_, self.consensus_graph_, pairs),
+        )
+        if any(self.rows_dropped_):
+            told = ", ".join(f"{table.silo}: {table.rows_dropped}" for table in tables if table.rows_dropped)
+            warnings.warn(f"Rows with gaps were left out ({told}).", UserWarning, stacklevel=2)
+        for doubt in self.doubts_:
+            warnings.warn(doubt.text, DoubtfulSilosWarning, stacklevel=2)
         trouble = convergence_warning(study, settings)
         if trouble is not None:
             warnings.warn(trouble, ConvergenceWarning, stacklevel=2)
         missed = degree_warning(study, settings)
         if missed is not None:
             warnings.warn(missed, DegreeWarning, stacklevel=2)
+        lonely = nodes_warning(study, pairs)
+        if lonely is not None:
+            warnings.warn(lonely, NodesWarning, stacklevel=2)
         return self
 
     @property
     def adjacencies_(self) -> Matrix:
         """Each silo's weights as a dense matrix (silos, nodes, nodes)."""
         check_is_fitted(self, "graphs_")
-        return np.stack([graph.adjacency() for graph in self.graphs_.values()])
+        out = np.full((len(self.graphs_), self.n_features_in_, self.n_features_in_), np.nan)
+        for matrix, (name, graph) in zip(out, self.graphs_.items(), strict=True):
+            own = self._nodes(name)
+            matrix[np.ix_(own, own)] = graph.adjacency()
+        return out
 
     @property
     def consensus_(self) -> Matrix:
         """The consensus' weights as a dense matrix."""
         check_is_fitted(self, "graphs_")
-        return self.consensus_graph_.adjacency()
+        out, together = self.consensus_graph_.adjacency(), np.zeros((self.n_features_in_,) * 2, dtype=bool)
+        for name in self.graphs_:
+            own = self._nodes(name)
+            together[np.ix_(own, own)] = True
+        out[~together] = np.nan
+        return out
+
+    def _nodes(self, silo: str) -> np.ndarray:
+        nodes = self._study.nodes[silo]
+        return np.arange(self.n_features_in_) if nodes is None else nodes
 
     @property
     def contributions_(self) -> Vector:
@@ -265,9 +312,10 @@ class ConsensusGraph(BaseEstimator):
     def _settings(self) -> StudySettings:
         if self.metric not in ("sqeuclidean", "precomputed"):
             raise ParameterError(f"metric: expected 'sqeuclidean' or 'precomputed', got {self.metric!r}.")
+        check_missing(self.missing, precomputed=self.metric == "precomputed")
         if self.metric == "precomputed" and self.standardize:
             raise ParameterError("standardize: precomputed distances cannot be standardised. Leave it False.")
-        given = {field.name: getattr(self, field.name) for field in fields(StudySettings)}
+        given = {field.name: getattr(self, field.name) for field in fields(StudySettings) if hasattr(self, field.name)}
         given["options"] = dict(self.options or {})
         if isinstance(self.local_steps, Sequence | Mapping):
             del given["local_steps"]  # each silo has its own (_give_steps)
@@ -280,16 +328,28 @@ class ConsensusGraph(BaseEstimator):
             raise ParameterError(f"n_jobs: expected a whole number ≥ 1, or -1 for all cores, got {self.n_jobs!r}.")
         return int(self.n_jobs)
 
-    def _silo(self, table: Table, pairs: Pairs, settings: StudySettings) -> Silo:
+    def _silo(self, table: Table, pairs: Pairs, settings: StudySettings) -> tuple[Silo, TableFacts]:
+        own = pairs if table.present is None else pairs.within(table.present)[0]
         if self.metric == "precomputed":
-            cost = costs_of_distances(table.values, pairs, table.names, source=table.silo)
-            return Silo(name=table.silo, pairs=pairs, cost=cost)
-        keep = settings.holds_out and fit_in_memory(pairs)
-        moments = moments_of_blocks(table.values, pairs) if keep else [Moments.of(table.values, pairs)]
-        read = table_costs(moments, pairs, standardize=self.standardize, names=table.names, source=table.silo)
-        return Silo(name=table.silo, pairs=pairs, cost=read.cost, n_samples=read.n_samples, blocks=read.blocks)
+            cost = costs_of_distances(table.values, own, table.own_names, source=table.silo)
+            read = TableCosts(cost=cost, n_samples=None, blocks=None, present=table.present, row_counter=None)
+        else:
+            keep = settings.holds_out and fit_in_memory(own)
+            moments = moments_of_blocks(table.values, own) if keep else [moments_of(table.values, own)]
+            read = table_costs(
+                moments,
+                standardize=self.standardize,
+                names=table.names,
+                source=table.silo,
+                present=table.present,
+                missing_nodes=settings.missing_nodes,
+                rows_dropped=table.rows_dropped,
+            )
+            read = replace(read, serial=serial_correlation(table.values))
+        about = {"name": table.silo, "cost": read.cost, "n_samples": read.n_samples, "blocks": read.blocks}
+        return Silo.on(pairs, read.present, **about), facts_of(table.silo, pairs.n_nodes, read)
 
-    def _give_steps(self, silos: list[Silo]) -> None:
+    def _give_steps(self, silos: Sequence[Silo]) -> None:
         """Each silo's own K_i, where they differ."""
         if not isinstance(self.local_steps, Sequence | Mapping):
             return

@@ -12,8 +12,10 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from silograph._util.types import Matrix, Vector
+from silograph.data.costs import Missing, check_missing, without_gaps
 from silograph.data.distances import costs_of_distances
 from silograph.data.moments import Moments
+from silograph.data.pairwise import add_rows, moments_of
 from silograph.data.readers.checks import check_finite
 from silograph.data.readers.frames import check_index, frame_names, is_frame
 from silograph.errors import DegreeWarning, ParameterError
@@ -54,6 +56,9 @@ class SmoothGraph(BaseEstimator):
         Added to each degree under the logarithm; above 0, nodes may stay isolated.
     metric : {"sqeuclidean", "precomputed"}
         With "precomputed", `fit` takes a symmetric matrix (nodes, nodes) of mean squared differences.
+    missing : {"error", "rows", "pairs"}
+        What to do about gaps (NaN): refuse them, leave their rows out, or take each pair's mean over the rows that have
+        both.
     allowed, forbidden : array-like of shape (n, 2), optional
         Pairs of node names or positions: the only ones that may be edges, or the ones that may not (known zeros).
     neighbours : int, optional
@@ -77,6 +82,8 @@ class SmoothGraph(BaseEstimator):
         Value reached, iterations of the last solve, whether `tol` was met, mean degree got, parameters used.
     n_samples_seen_ : int
         Number of samples (absent with precomputed distances).
+    rows_dropped_ : int
+        Number of rows that were left out for their gaps.
 
     Examples
     --------
@@ -101,6 +108,7 @@ class SmoothGraph(BaseEstimator):
         tol: float = 1e-8,
         zeta: float = 0.0,
         metric: Literal["sqeuclidean", "precomputed"] = "sqeuclidean",
+        missing: Missing = "error",
         allowed: ArrayLike | None = None,
         forbidden: ArrayLike | None = None,
         neighbours: int | None = None,
@@ -111,11 +119,12 @@ class SmoothGraph(BaseEstimator):
         self.degree, self.alpha, self.beta, self.zeta = degree, alpha, beta, zeta
         self.standardize, self.metric, self.allowed, self.forbidden = standardize, metric, allowed, forbidden
         self.solver, self.tol, self.max_iter, self.neighbours = solver, tol, max_iter, neighbours
-        self.step, self.momentum = step, momentum
+        self.step, self.momentum, self.missing = step, momentum, missing
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from a table (samples, nodes), an array or a pandas or polars frame; `y` is ignored."""
         settings = self._settings()
+        self.rows_dropped_ = 0
         values, names = self._validate(X, reset=True)
         pairs = self._pairs(names)
         if self.metric == "precomputed":
@@ -124,7 +133,7 @@ class SmoothGraph(BaseEstimator):
                 raise ParameterError("standardize: precomputed distances cannot be standardised. Leave it False.")
             cost = costs_of_distances(values, pairs, names)
         else:
-            moments = Moments.of(values, pairs)
+            moments = moments_of(self._without_gaps(values), pairs)
             cost = moments.costs(standardize=self.standardize, names=names)
             self._moments = moments
             self.n_samples_seen_ = moments.n_samples
@@ -139,9 +148,10 @@ class SmoothGraph(BaseEstimator):
         first = not hasattr(self, "_moments")
         values, names = self._validate(X, reset=first, least_samples=1)
         if first:
-            self._names = names
+            self._names, self.rows_dropped_ = names, 0
             self._moments = Moments(self._pairs(names))
-        self._moments.update(values)
+        values = self._without_gaps(values)
+        self._moments = add_rows(self._moments, values)
         self.n_samples_seen_ = self._moments.n_samples
         if self.n_samples_seen_ < 2:  # no distance yet
             return self
@@ -170,13 +180,14 @@ class SmoothGraph(BaseEstimator):
     def _settings(self) -> Settings:
         if self.metric not in ("sqeuclidean", "precomputed"):
             raise ParameterError(f"metric: expected 'sqeuclidean' or 'precomputed', got {self.metric!r}.")
+        check_missing(self.missing, precomputed=self.metric == "precomputed")
         return Settings(**{field.name: getattr(self, field.name) for field in fields(Settings)})
 
     def _pairs(self, names: tuple[str, ...]) -> Pairs:
         return choose_pairs(names, allowed=self.allowed, forbidden=self.forbidden, may_isolate=self.zeta > 0)
 
     def _validate(self, X: Any, *, reset: bool, least_samples: int = 2) -> tuple[Matrix, tuple[str, ...]]:
-        check_input(X, source="X")
+        X = check_input(X, source="X", gaps=self.missing != "error")
         values: Matrix = validate_data(
             self,
             X,
@@ -187,8 +198,17 @@ class SmoothGraph(BaseEstimator):
             ensure_min_features=2 if reset else 1,  # later, a wrong number of nodes is the clearer complaint
         )
         names = frame_names(X) if is_frame(X) else default_names(values.shape[1])
-        check_finite(values, names, source="signals", first_row=1)
+        check_finite(values, names, source="signals", gaps=self.missing != "error")
         return values, names
+
+    def _without_gaps(self, values: Matrix) -> Matrix:
+        """The rows to learn from; says how many are not."""
+        if self.missing == "rows":
+            values, dropped = without_gaps(values)
+            self.rows_dropped_ += dropped
+            if dropped:
+                warnings.warn(f"{dropped} rows have gaps and were left out.", UserWarning, stacklevel=3)
+        return values
 
     def _learn(self, cost: Vector, pairs: Pairs, settings: Settings, start: Vector | None = None) -> Self:
         learned = learn(cost, pairs, settings, start=start)

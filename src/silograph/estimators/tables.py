@@ -1,15 +1,16 @@
 """What `fit` of several silos accepts, turned into named tables of the same nodes in the same order."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_array
 
-from silograph._util.types import Matrix
+from silograph._util.types import IntVector, Matrix
 from silograph.data.alignment import check_silo_names, order_of
+from silograph.data.costs import Missing, without_gaps
 from silograph.data.readers.checks import NO_GUESS, check_finite
 from silograph.data.readers.frames import check_index, check_numbers, frame_names, is_frame
 from silograph.errors import SignalError, SilosError
@@ -20,15 +21,27 @@ HOW = "Give a list or dict of tables (samples, nodes), or one table and groups=.
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """One silo's values, columns in the order of `names`."""
+    """One silo's values, columns in the order of `names`, or of those of them that the silo has."""
 
     silo: str
     values: Matrix
     names: tuple[str, ...]
+    present: IntVector | None = None  # numbers of the names that the silo has, rising; None: all
+    rows_dropped: int = 0  # for their gaps
+
+    @property
+    def own_names(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return self.names if self.present is None else tuple(self.names[node] for node in self.present)
 
 
-def tables_of(X: Any, groups: Any, *, square: bool) -> list[Table]:
-    """The silos' tables; `square` ones are distances, whose rows are nodes too."""
+def tables_of(
+    X: Any, groups: Any, *, square: bool, missing_nodes: bool = False, missing: Missing = "error"
+) -> list[Table]:
+    """The silos' tables; `square` ones are distances, whose rows are nodes too.
+
+    If nodes may be missing, the names are those of all silos together, and a table has columns that are not empty.
+    """
     if groups is not None:
         if square:
             raise SilosError("groups: distances cannot be split by rows. Give a list or dict of matrices.")
@@ -42,20 +55,28 @@ def tables_of(X: Any, groups: Any, *, square: bool) -> list[Table]:
     else:
         raise SilosError(f"X: expected several silos, got one {type(X).__name__}. {HOW}")
     check_silo_names(list(parts))
-    tables = [_table(name, table, square=square) for name, table in parts.items()]
-    return [_align(tables[0], table, square=square) for table in tables]
+    gaps = missing_nodes or missing != "error"
+    tables = [_table(name, table, square=square, gaps=gaps) for name, table in parts.items()]
+    if missing_nodes:
+        tables = _align_some(tables, named=all(is_frame(table) for table in parts.values()), square=square)
+    else:
+        tables = [_align(tables[0], table, square=square) for table in tables]
+    return [_treat_gaps(table, missing) for table in tables] if gaps else tables
 
 
-def check_input(X: Any, *, source: str) -> None:
-    """Raise for what only looks like a table: a path, masked values, columns of something else than numbers."""
+def check_input(X: Any, *, source: str, gaps: bool = False) -> Any:
+    """The table, masked values being gaps; raises for what only looks like one: a path, columns of no numbers."""
     if isinstance(X, str | PathLike):
         raise SignalError(
             f"{source}: expected a table, got the path {str(X)!r}. Read it first, for example with pandas."
         )
     if np.ma.is_masked(X):
-        raise SignalError(f"{source}: expected no masked values. {NO_GUESS}")
+        if not gaps:
+            raise SignalError(f"{source}: expected no masked values. {NO_GUESS}")
+        return np.ma.filled(np.ma.asarray(X, dtype=np.float64), np.nan)
     if is_frame(X):
-        check_numbers(X)
+        check_numbers(X, gaps=gaps)
+    return X
 
 
 def _dimensions(X: Any) -> int:
@@ -86,8 +107,8 @@ def _rows(table: Any, index: np.ndarray) -> Any:
     return table.iloc[index] if hasattr(table, "iloc") else table[index]
 
 
-def _table(silo: str, X: Any, *, square: bool) -> Table:
-    check_input(X, source=silo)
+def _table(silo: str, X: Any, *, square: bool, gaps: bool = False) -> Table:
+    X = check_input(X, source=silo, gaps=gaps)
     if _dimensions(X) not in (0, 2) or (_dimensions(X) == 0 and np.ndim(X) != 2):
         raise SilosError(f"{silo}: expected a table (samples, nodes), got {np.ndim(X)} dimensions. {HOW}")
     values: Matrix = check_array(
@@ -99,15 +120,55 @@ def _table(silo: str, X: Any, *, square: bool) -> Table:
         input_name=silo,
     )
     names = frame_names(X) if is_frame(X) else default_names(values.shape[1])
-    check_finite(values, names, source=silo, first_row=1)
+    if not gaps:
+        check_finite(values, names, source=silo)
     if square:
         check_index(X, names)
     return Table(silo, values, names)
 
 
 def _align(first: Table, table: Table, *, square: bool) -> Table:
-    order = order_of(first.names, table.names, first=first.silo, silo=table.silo)
+    def rows() -> list[str]:
+        return [""] * len(table.values)
+
+    order = order_of(first.names, table.names, first=first.silo, silo=table.silo, rows=None if square else rows)
     if order is None:
         return table
     values = table.values[np.ix_(order, order)] if square else table.values[:, order]
     return Table(table.silo, values, first.names)
+
+
+def _align_some(tables: list[Table], *, named: bool, square: bool) -> list[Table]:
+    """Tables that may lack nodes: those whose columns are absent, or empty throughout."""
+    first = tables[0]
+    for table in tables if not named else ():
+        if len(table.names) != len(first.names):
+            raise SilosError(
+                f"{table.silo}: expected the {len(first.names)} nodes of {first.silo}, got {len(table.names)} columns "
+                "without names. Give frames, whose columns say which nodes are missing."
+            )
+    names = tuple(dict.fromkeys(name for table in tables for name in table.names))
+    return [_align_one(table, names, square=square) for table in tables]
+
+
+def _align_one(table: Table, names: tuple[str, ...], *, square: bool) -> Table:
+    values = table.values
+    kept = np.flatnonzero(~np.isnan(values).all(axis=0))
+    if kept.size < 2:
+        raise SilosError(
+            f"{table.silo}: expected at least 2 nodes whose columns are not empty, got {kept.size}. Leave the silo out."
+        )
+    column = {table.names[number]: number for number in kept.tolist()}
+    present = np.array([node for node, name in enumerate(names) if name in column], dtype=np.int32)
+    order = np.array([column[names[node]] for node in present], dtype=np.intp)
+    values = np.ascontiguousarray(values[np.ix_(order, order)] if square else values[:, order])
+    return Table(table.silo, values, names, None if present.size == len(names) else present)
+
+
+def _treat_gaps(table: Table, missing: Missing) -> Table:
+    """The table without infinities, and without the gaps that may not be or whose rows are to go."""
+    check_finite(table.values, table.own_names, source=table.silo, gaps=missing != "error")
+    if missing != "rows":
+        return table
+    values, dropped = without_gaps(table.values)
+    return replace(table, values=values, rows_dropped=dropped)

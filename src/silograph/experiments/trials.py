@@ -100,7 +100,7 @@ def silos_of(drawn: SyntheticSilos) -> list[Silo]:
     pairs = Pairs.all(drawn.places.shape[0])
     nodes = drawn.consensus.names
     read = {
-        name: table_costs(moments_of_blocks(signals, pairs), pairs, standardize=False, names=nodes, source=name)
+        name: table_costs(moments_of_blocks(signals, pairs), standardize=False, names=nodes, source=name)
         for name, signals in drawn.signals.items()
     }
     return [

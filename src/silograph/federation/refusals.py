@@ -11,6 +11,7 @@ REASONS = {
     "sites": "was asked together with other sites or silos, or with fewer or more, than the study or its limits say",
     "nodes": "its data do not have the nodes of this study",
     "samples": "its data have fewer samples than it allows to be learned from",
+    "scale": "its mean squared difference is outside the range that the study gives: its units may be other ones",
     "tables": "has fewer tables than it allows to be learned from",
     "method": "does not allow this method, or not this many local steps of it",
     "rounds": "has answered as many rounds as it allows; its engineer may approve the study anew or raise the limit",

@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from silograph._util.checks import check_positive, check_whole
+from silograph._util.checks import check_positive, check_whole, is_number
 from silograph._util.documents import check_keys, fill, fit_value, parse_toml, placing_errors, read_bytes, show
 from silograph.errors import ParameterError
 from silograph.federation.names import check_site_name, name_of, names_of, read_nodes, study_name_of
@@ -30,6 +30,7 @@ TOP_KEYS = (
     "missing_nodes",
     "missing",
     "standardize",
+    "scale",
     "share_graphs",
     "allow",
     "forbid",
@@ -88,6 +89,7 @@ class StudyFile:
     sites: tuple[str, ...] | None  # None: all sites of the federation
     missing: Missing  # what to do about gaps in tables
     standardize: bool
+    scale: tuple[float, float] | None  # in which each silo's mean squared difference must lie
     share_graphs: bool
     allow: NamedPairs | None
     forbid: NamedPairs | None
@@ -107,6 +109,8 @@ def parse_study(data: bytes, *, source: str) -> StudyFile:
             raise ParameterError(f'{source}: expected a key {key}, got none. Add {key} = "…", above the first [table].')
     if "allow" in top and "forbid" in top:
         raise ParameterError(f"{source}: allow and forbid contradict each other. Give one of them.")
+    if "scale" in top and top.get("standardize") is True:
+        raise ParameterError(f"{source}: standardize gives all tables one unit, so that scale says nothing. Give one.")
     with placing_errors(f"{source}, [policy] "):
         policy = fill(Policy, top.get("policy", {}), homes=HOMES)
     with placing_errors(f"{source}, [learn] "):
@@ -122,6 +126,7 @@ def parse_study(data: bytes, *, source: str) -> StudyFile:
             sites=_sites(top["sites"], policy) if "sites" in top else None,
             missing=fit_value(top.get("missing", "error"), Missing, "missing"),
             standardize=fit_value(top.get("standardize", False), bool, "standardize"),
+            scale=_scale(top["scale"]) if "scale" in top else None,
             share_graphs=fit_value(top.get("share_graphs", True), bool, "share_graphs"),
             allow=_pairs(top["allow"], "allow") if "allow" in top else None,
             forbid=_pairs(top["forbid"], "forbid") if "forbid" in top else None,
@@ -172,7 +177,8 @@ TEMPLATE = """\
 name = {name}
 nodes = {nodes}  # beside this file: one name per line, or a .csv or .tsv table whose first row names them
 {sites}  # leave it out for all sites of the federation
-standardize = false  # true: every site scales each node to unit variance first
+standardize = true  # every site scales each node to unit variance first: units differ between sites, unnoticed
+# scale = [0.1, 10]  # with standardize = false: sites refuse whose mean squared difference is not between these
 share_graphs = true  # each site's own graph comes to the coordinator, unless the site forbids it
 # forbid = [["a", "b"]]  # pairs of nodes that cannot be edges; or allow = […]: the only ones that can
 
@@ -208,6 +214,14 @@ def _sites(value: object, policy: Policy) -> tuple[str, ...]:
             "Lower it, or add sites."
         )
     return sites
+
+
+def _scale(value: object) -> tuple[float, float]:
+    if not (
+        isinstance(value, list) and len(value) == 2 and all(map(is_number, value)) and 0 < value[0] < value[1] < np.inf
+    ):
+        raise ParameterError(f"scale: expected two numbers, [low, high], with 0 < low < high, got {show(value)}.")
+    return float(value[0]), float(value[1])
 
 
 def _nodes(value: object) -> tuple[tuple[str, ...] | None, str | None]:

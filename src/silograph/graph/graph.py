@@ -137,8 +137,11 @@ class Graph:
         return f"Graph({self.n_nodes} nodes, {self.n_edges} edges)"
 
 
-def graph_on(pairs: Pairs, w: Vector, names: Sequence[str]) -> "Graph":
-    """The graph of the weights w, one per pair, where they are not zero."""
+def graph_on(pairs: Pairs, w: Vector, names: Sequence[str], nodes: IntVector | None = None) -> "Graph":
+    """The graph of the weights w, one per pair, where they are not zero; on some of the nodes alone, if given."""
     edges = np.flatnonzero(w)
     rows, cols = pairs.at(edges)
-    return Graph(tuple(names), rows, cols, w[edges])
+    if nodes is None:
+        return Graph(tuple(names), rows, cols, w[edges])
+    number = np.searchsorted(nodes, np.arange(pairs.n_nodes)).astype(np.int32)
+    return Graph(tuple(names[node] for node in nodes), number[rows], number[cols], w[edges])

@@ -60,9 +60,9 @@ class LocalProblem:
         weighted = dot(self.quadratic * w, w) if isinstance(self.quadratic, np.ndarray) else self.quadratic * square
         return linear + 0.5 * weighted - self.alpha * logs
 
-    def gradient(self, w: Vector) -> Vector:
-        """The gradient of the primal objective in w."""
-        pull = self.pairs.sums(self.alpha / (self.pairs.degrees(w) + self.zeta))
+    def gradient(self, w: Vector, degrees: Vector | None = None) -> Vector:
+        """The gradient of the primal objective in w; as if nodes had other degrees, if these are given."""
+        pull = self.pairs.sums(self.alpha / ((self.pairs.degrees(w) if degrees is None else degrees) + self.zeta))
         return self.cost + self.quadratic * w - pull
 
     def weights(self, y: Vector) -> Vector:

@@ -54,9 +54,12 @@ def add_pull(problem: LocalProblem, anchor: Vector, strength: float | Vector) ->
     return replace(problem, cost=problem.cost - strength * anchor, quadratic=problem.quadratic + strength)
 
 
-def resting_force(problem: LocalProblem, w: Vector) -> Vector:
-    """The smallest force v under which w is optimal: all of −∇g on its edges, its positive part elsewhere."""
-    slope = problem.gradient(w)
+def resting_force(problem: LocalProblem, w: Vector, degrees: Vector | None = None) -> Vector:
+    """The smallest force v under which w is optimal: all of −∇g on its edges, its positive part elsewhere.
+
+    `degrees` are the nodes', where w is part of a larger graph.
+    """
+    slope = problem.gradient(w, degrees)
     return np.where(w > 0, -slope, np.maximum(-slope, 0.0))
 
 

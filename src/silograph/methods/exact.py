@@ -15,8 +15,11 @@ round would do. It is learned in the first rounds, then kept. *Anderson's accele
 there; its Gram matrix is a sum too. *The start* is the pooled optimum, at which the fully fused problem is solved
 already.
 
-What the coordinator sees: Σ m_i, Σ m_i s_i, Σ v_i, and sums of numbers. Who is fused, γ_i and all graphs stay in the
-silos.
+Where silos lack nodes, u above is its part on a silo's own pairs, sums at a pair are over those who have it, and so is
+its penalty, λ_e = λ n_e/I for n_e of I silos.
+
+What the coordinator sees: Σ m_i, Σ m_i s_i, Σ v_i, and sums of numbers; where silos lack nodes also how many of those
+that have a pair are fused. Who is fused, γ_i and all graphs stay in the silos.
 """
 
 from collections.abc import Mapping
@@ -42,6 +45,7 @@ from silograph.methods.pooled import Pooled
 from silograph.protocol.messages import (
     FLAG,
     FORCE,
+    HAS,
     LIST,
     NUMBER,
     NUMBER_NONNEGATIVE,
@@ -92,6 +96,14 @@ STEPS = MappingProxyType(
         "close": Step(down={"u": PAIRS_NONNEGATIVE}, up={"primal": OBJECTIVE, "fused": FLAG}),
     }
 )
+# Where silos may lack nodes, the fused ones are counted pair by pair
+STEPS_OF_SOME = {
+    name: Step(
+        down={**step.down, **({"fused": PAIRS_NONNEGATIVE} if "fused" in step.down else {})},
+        up={**step.up, **({"fused_at": HAS} if "target" in step.up else {})},
+    )
+    for name, step in STEPS.items()
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -136,11 +148,19 @@ class ExactSplitting:
     """The exact method."""
 
     name: ClassVar[str] = "exact"
-    steps: ClassVar[Mapping[str, Step]] = STEPS
     states: ClassVar[States] = States(silo=SplittingSilo, coordinator=SplittingState)
 
     settings: StudySettings
     model: ModelParameters  # with ρ > 0
+
+    @property
+    def steps(self) -> Mapping[str, Step]:
+        """Every kind of exchange."""
+        return STEPS_OF_SOME if self._some_lack_nodes else STEPS
+
+    @property
+    def _some_lack_nodes(self) -> bool:
+        return self.settings.missing_nodes == "allow"
 
     def units(self, task: Task) -> Units:
         return self.model.units
@@ -157,18 +177,11 @@ class ExactSplitting:
             return self._local_close(problem, u, silo, kept)
         closing = self._local_close(problem, u, silo, kept) if task.number("last") else None
         primal = self._primal(problem, u, kept) if closing is None else float(closing.parts["primal"])
-        force = kept.force
-        if np.isinf(kept.strength) or not task.number("fused"):
-            force = force + task.vector("share")
+        takes = np.isinf(kept.strength) | (task.vector("fused") == 0)  # where none is fused, all take their shares
+        force = kept.force + np.where(takes, task.vector("share"), 0.0)
         bound, bound_y = dual_parts(problem, force, rho=self.model.rho, start=kept.bound_y)
         kept, residual = self._step(problem, u, self._take_point(task, u, replace(kept, bound_y=bound_y)))
-        parts: dict[str, Vector | float] = {
-            **bound,
-            "primal": primal,
-            "fused": float(np.isinf(kept.strength)),
-            "target": kept.metric * kept.point,
-            "force": kept.force,
-        }
+        parts: dict[str, Vector | float] = {**bound, "primal": primal, **self._stepped(kept)}
         if task.header.step == "adapt":
             proposed = np.sqrt(kept.metric * self._metric(problem, kept.w, kept.y, kept.strength, u))
             kept, parts["metric"] = replace(kept, proposed=proposed), proposed
@@ -193,14 +206,14 @@ class ExactSplitting:
             metric=metric,
             point=u + result.force / metric,
         )
-        parts: Parts = {
-            "primal": problem.value(result.w) + self.model.rho * distance(result.w, u),
-            "fused": float(np.isinf(result.strength)),
-            "metric": metric,
-            "target": metric * kept.point,
-            "force": result.force,
-        }
-        return Answer(parts=parts, state=kept)
+        primal = problem.value(result.w) + self.model.rho * distance(result.w, u)
+        return Answer(parts={"primal": primal, "metric": metric, **self._stepped(kept)}, state=kept)
+
+    def _stepped(self, kept: SplittingSilo) -> dict[str, Vector | float]:
+        """What a silo tells of its step."""
+        fused = float(np.isinf(kept.strength))
+        at = {"fused_at": np.full(kept.w.size, fused)} if self._some_lack_nodes else {}
+        return {"fused": fused, "target": kept.metric * kept.point, "force": kept.force, **at}
 
     def _take_point(self, task: Task, u: Vector, kept: SplittingSilo) -> SplittingSilo:
         """The point s_i of this round: the last one in the metric now adopted, or a mixture of earlier ones."""
@@ -274,7 +287,7 @@ class ExactSplitting:
     def merge(self, cohort: Cohort, state: SplittingState, total: Total) -> Decision[SplittingState]:
         before, step = state.gap, total.header.step
         dual = max(state.dual, dual_bound(total)) if step in ("adapt", "mix") else state.dual
-        primal = total.number("primal") + self.model.lam * float(state.u.sum())
+        primal = total.number("primal") + self._penalty(state.u)
         gap = self.model.gap(primal, dual, cohort)
         state = replace(state, round=state.round + 1, dual=dual, gap=gap)
         record = {"objective": primal, "bound": dual, "gap": gap, "fused": total.number("fused")}
@@ -292,6 +305,10 @@ class ExactSplitting:
         last = bool(gap * min(gap / before, 1.0) <= NEAR * self.settings.tol) if np.isfinite(before) else False
         return self._next(cohort, replace(state, last=last), total, record)
 
+    def _penalty(self, u: Vector) -> float:
+        share = 1.0 if self.model.count is None else self.model.count / self.model.n_silos
+        return self.model.lam * float((share * u).sum())
+
     def _next(
         self, cohort: Cohort, state: SplittingState, total: Total, record: dict[str, float]
     ) -> Decision[SplittingState]:
@@ -302,10 +319,11 @@ class ExactSplitting:
         if step == "mix" and not adapting:
             state, target, mixing = self._mix(state, target, total.vector("products"))
         metric = total.vector("metric") if step == "start" or state.metric is None else state.metric
-        u = np.maximum(target - self.model.lam, 0.0) / metric
+        wanted = np.maximum(target - self.model.penalty, 0.0)
+        u = np.divide(wanted, metric, out=np.zeros_like(wanted), where=metric > 0)  # nobody has the others
         state = replace(state, u=u, metric=total.vector("metric") if step == "adapt" else metric)
-        fused = total.number("fused")
-        share = missing_share(total.vector("force"), u, lam=self.model.lam, n_sharing=fused or cohort.n_silos)
+        fused, n_sharing = self._sharing(cohort, total)
+        share = missing_share(total.vector("force"), u, lam=self.model.penalty, n_sharing=n_sharing)
         parts: dict[str, Vector | float] = {
             "u": u,
             "share": share,
@@ -316,6 +334,14 @@ class ExactSplitting:
         if adapting:
             return Decision(state=state, step="adapt", parts=parts, record=record)
         return Decision(state=state, step="mix", parts=parts | {"mixing": mixing}, record=record)
+
+    def _sharing(self, cohort: Cohort, total: Total) -> tuple[float | Vector, float | Vector]:
+        """How many silos are fused, and how many share what the forces miss; pair by pair where some lack nodes."""
+        if self.model.count is None:
+            fused = total.number("fused")
+            return fused, fused or cohort.n_silos
+        at = total.vector("fused_at")
+        return at, np.maximum(np.where(at > 0, at, self.model.count), 1.0)
 
     def _look_back(self, state: SplittingState) -> SplittingState:
         """Every so often: has the gap fallen? If it hardly has, the metric does not suit, and is learned anew."""

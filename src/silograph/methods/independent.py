@@ -1,6 +1,7 @@
 """Independent graph learning (IGL): each silo alone, exactly or by the paper's gradient steps.
 
 One exchange: every silo learns, and the mean of the graphs stands in for a consensus, which this method does not have.
+At each pair it is the mean over the silos that have the pair.
 """
 
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ import numpy as np
 
 from silograph.errors import ProtocolError
 from silograph.local.solvers.polish import solve_to_rounding
+from silograph.methods.common.pooling import mean_over
 from silograph.methods.common.registry import GRADIENT_SETTINGS, MethodSpec, Solver
 from silograph.methods.common.settings import StudySettings
 from silograph.methods.common.setup import ModelParameters
@@ -83,8 +85,9 @@ class Independent:
             return Decision(outcome=state, record={"edges": total.number("edges")})
         objective = total.number("objective")
         gap = total.number("gap") / self.model.scale(objective, cohort)
+        w, count = total.vector("w"), self.model.count
         outcome = Outcome(
-            consensus=total.vector("w") / cohort.n_silos,
+            consensus=w / cohort.n_silos if count is None else mean_over(w, count),
             objective=objective,
             gap=gap,
             converged=bool(gap <= self.settings.tol),

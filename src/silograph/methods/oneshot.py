@@ -10,13 +10,16 @@ degree asked for; λ/I = sparsity · (the median of the pooled costs).
 With two or three sums, silos near the consensus count more, by weights γ_i computed at home: Σ γ_i z_i/N_i and Σ γ_i.
 That is for open studies only: the difference of two sums may show one silo (docs/explanation/threat-model.md).
 
+Where silos lack nodes, both sums are pair by pair, over those who have the pair (common/pooling.py). Everybody receives
+them whole and solves for u on all nodes; a silo's own graph is on its own ones.
+
 The certificate is the pooled problem's, which everybody can check; a personal graph's own stays with its silo.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -28,13 +31,13 @@ from silograph.graph.pairs import Pairs
 from silograph.local.degree import DEGREE_TOL, find_theta, mean_degree, problem_at
 from silograph.local.problem import LocalProblem
 from silograph.local.solvers.polish import solve_to_rounding
-from silograph.local.solvers.solution import Solution
 from silograph.methods.common.personal import Others, held_out_losses, personal_graph
+from silograph.methods.common.pooling import CostSum, count_of
 from silograph.methods.common.registry import MethodSpec, Solver
 from silograph.methods.common.settings import StudySettings
-from silograph.methods.common.setup import ModelParameters, degree_asked
+from silograph.methods.common.setup import COSTS_AND_COUNT, ModelParameters, degree_asked, terms_of
 from silograph.methods.common.setup_checks import ScalarsError
-from silograph.protocol.messages import COSTS, FLAG, NUMBER, PAIRS_NONNEGATIVE, Field, Parts, Step, Task, Total
+from silograph.protocol.messages import COSTS, FLAG, NUMBER, Field, Parts, Step, Task, Total
 from silograph.protocol.method import Answer, Cohort, Decision, Outcome, States, report_on
 from silograph.protocol.silo import Silo, SiloState
 from silograph.protocol.units import Units
@@ -50,19 +53,19 @@ WEIGHING_PULL = 3.0
 ONE_EDGE = 2  # of the degrees' sum
 
 SUM_STEPS = MappingProxyType({"costs": Step(down={}, up={"cost": COSTS})})
-DOWN = {"cost": PAIRS_NONNEGATIVE, "weight": NUMBER}  # Σ γ_i c_i and Σ γ_i
-STEPS = MappingProxyType(
-    {
-        "weigh": Step(
-            down=DOWN,
-            up={
-                "cost": Field("pairs", "cost", nonnegative=True),
-                "weight": Field("number", nonnegative=True),  # γ, free of units
-            },
-        ),
-        "personal": Step(down=DOWN, up={"silos": FLAG}),
-    }
-)
+SUM_STEPS_OF_SOME = MappingProxyType({"costs": COSTS_AND_COUNT})
+WHOLE = Field("pairs", nonnegative=True, whole=True)
+
+
+def steps_of(missing_nodes: bool) -> Mapping[str, Step]:
+    """The exchanges; where silos may lack nodes, weights are pair by pair."""
+    down = {"cost": WHOLE, "weight": WHOLE if missing_nodes else NUMBER}  # Σ γ_i c_i and Σ γ_i
+    kind: Literal["pairs", "number"] = "pairs" if missing_nodes else "number"
+    up = {"cost": Field("pairs", "cost", nonnegative=True), "weight": Field(kind, nonnegative=True)}  # γ has no unit
+    return MappingProxyType({"weigh": Step(down=down, up=up), "personal": Step(down=down, up={"silos": FLAG})})
+
+
+STEPS, STEPS_OF_SOME = steps_of(missing_nodes=False), steps_of(missing_nodes=True)
 
 
 # --- the sum ----------------------------------------------------------------------------------------------------------
@@ -78,12 +81,16 @@ class OneSum:
     """The set-up: one sum, from which all parameters follow."""
 
     name: ClassVar[str] = "setup"
-    steps: ClassVar[Mapping[str, Step]] = SUM_STEPS
     states: ClassVar[States] = States(silo=SumSent, outcome=ModelParameters)
     coupling: ClassVar[None] = None
 
     settings: StudySettings
     degree: float | None
+
+    @property
+    def steps(self) -> Mapping[str, Step]:
+        """Every kind of exchange."""
+        return SUM_STEPS_OF_SOME if self.settings.missing_nodes == "allow" else SUM_STEPS
 
     @property
     def sparsity(self) -> float:
@@ -96,7 +103,7 @@ class OneSum:
     def local(self, silo: Silo, state: SiloState[SumSent], task: Task) -> Answer[SumSent]:
         if state.own is not None:
             raise ProtocolError("expected to be asked for one sum, got a second request.")
-        return Answer(parts={"cost": silo.cost}, state=SumSent())
+        return Answer(parts=terms_of(silo, self.settings.missing_nodes == "allow"), state=SumSent())
 
     def check_scalars(self, kept: Sequence[SumSent], scalars: Mapping[str, float], n_silos: int) -> None:
         """What comes from the sum is checked with the sum (`OneShot`); nothing couples the silos."""
@@ -109,33 +116,37 @@ class OneSum:
         return Decision(step="costs")
 
     def merge(self, cohort: Cohort, state: None, total: Total) -> Decision[None]:
-        model = pooled_model(self.settings, total.vector("cost"), cohort.pairs, cohort.n_silos)
+        count = count_of(cohort, total)
+        model = pooled_model(self.settings, total.vector("cost"), cohort.pairs, cohort.n_silos, count)
         return Decision(outcome=model, record={"alpha": model.alpha, "beta": model.beta, "lam": model.lam})
 
 
-def pooled_model(settings: StudySettings, cost_sum: Vector, pairs: Pairs, n_silos: int) -> ModelParameters:
-    """The parameters that the sum calls for, and the consensus."""
-    mean, zeta = cost_sum / n_silos, settings.zeta_used
+def pooled_model(
+    settings: StudySettings, cost_sum: Vector, pairs: Pairs, n_silos: int, count: Vector | None = None
+) -> ModelParameters:
+    """The parameters that the sum calls for, and the consensus; `count` is how many silos have a pair, if not all."""
+    sums, zeta = CostSum.of(pairs, cost_sum, float(n_silos) if count is None else count), settings.zeta_used
+    mean = sums.mean
     degree, reached, alpha, beta = degree_asked(settings, pairs), True, settings.alpha, settings.beta
     got = None
     if alpha is None or beta is None:
         assert degree is not None
-        found = find_theta(mean, pairs, degree, zeta=zeta, solver=solve_to_rounding, start=None)
+        found = find_theta(mean, sums.pairs, degree, zeta=zeta, solver=solve_to_rounding, start=None)
         alpha, beta = found.problem.alpha, float(found.problem.quadratic / 4)
         got, reached = found.degree, found.reached
     lam = n_silos * (settings.sparsity or 0.0) * float(np.median(mean))
-    problem = LocalProblem(cost=mean + lam / n_silos, pairs=pairs, quadratic=4 * beta, alpha=alpha, zeta=zeta)
     return ModelParameters(
         n_silos=n_silos,
         alpha=alpha,
         beta=beta,
         zeta=zeta,
-        pooled=solve_to_rounding(problem, None).w,
+        pooled=sums.solve(alpha=alpha, beta=beta, zeta=zeta, shift=lam / n_silos).u,
         lam=lam,
         degree=got,
         degree_reached=reached,
         cost_unit=settings.cost_unit_used,
         cost_sum=cost_sum,
+        count=count,
     )
 
 
@@ -154,7 +165,7 @@ class OneShotState:
     """What the coordinator keeps."""
 
     cost: Vector  # Σ γ_i c_i
-    weight: float  # Σ γ_i
+    weight: float | Vector  # Σ γ_i: one number, or one per pair where silos may lack some
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +181,8 @@ class OneShot:
     @property
     def steps(self) -> Mapping[str, Step]:
         """With one sum, nothing is asked after it but whether it came back."""
-        return STEPS if self.settings.sums > 1 else {"personal": STEPS["personal"]}
+        steps = STEPS_OF_SOME if self.settings.missing_nodes == "allow" else STEPS
+        return steps if self.settings.sums > 1 else {"personal": steps["personal"]}
 
     def units(self, task: Task) -> Units:
         return self.model.units
@@ -178,45 +190,49 @@ class OneShot:
     # --- the silo's half ----------------------------------------------------------------------------------------------
 
     def local(self, silo: Silo, state: SiloState[OneShotSilo], task: Task) -> Answer[OneShotSilo]:
-        cost, total, last = task.vector("cost"), task.number("weight"), task.header.round == self.settings.sums
+        cost, total, last = task.vector("cost"), task.parts["weight"], task.header.round == self.settings.sums
         if (task.header.step == "personal") != last or task.header.round > self.settings.sums:
             raise ProtocolError(
                 f"expected {self.settings.sums} sums, as the study says, got a {task.header.step!r} step."
             )
         if state.own is None:
-            self._check_model(cost, total, silo.pairs)
+            self._check_model(cost, total, silo.study_pairs)
         own = OneShotSilo(weight=1.0) if state.own is None else state.own
-        if not total >= own.weight:
-            raise ScalarsError(f"weight: expected at least this silo's own {own.weight:g} in the sum, got {total:g}.")
-        u = self._consensus(cost, total, silo.pairs).w
+        least = float(np.min(silo.take(total) if isinstance(total, np.ndarray) else total))
+        if not least >= own.weight:
+            raise ScalarsError(f"weight: expected at least this silo's own {own.weight:g} in the sum, got {least:g}.")
+        sums = CostSum.of(silo.study_pairs, cost, total)
+        u = silo.take(self.model.pooled_optimum(sums).u)
         problem = self.model.problem(silo)
         if task.header.step == "weigh":
             return self._weigh(silo, problem, u, state.start)
         given = self.settings.pull
-        pull, losses = self._choose(silo, problem, own, cost, total) if given is None else (given, {})
+        pull, losses = self._choose(silo, problem, own, sums) if given is None else (given, {})
         solution = personal_graph(problem, u, pull * 4 * self.model.beta, state.start)
         evidence = {"pull": pull, "gap": solution.gap / problem.scale(solution.primal), **losses}
         evidence |= report_on(silo, solution.w, u)  # for its own people: beside the sum, nothing is told
         return Answer(parts={"silos": 1.0}, state=own, graph=solution.w, evidence=evidence)
 
-    def _check_model(self, cost: Vector, weight: float, pairs: Pairs) -> None:
+    def _check_model(self, cost: Vector, weight: float | Vector, pairs: Pairs) -> None:
         """The parameters must be those that the sum calls for: nothing else was agreed on."""
-        due = pooled_model(self.settings, cost, pairs, self.model.n_silos)
+        n_silos, count = self.model.n_silos, weight if isinstance(weight, np.ndarray) else None
+        alike = weight == n_silos if count is None else ((count == np.round(count)) & (count <= n_silos)).all()
+        if not alike:
+            raise ProtocolError(f"expected a sum in which {n_silos} silos count alike, got {np.max(weight):g}.")
+        due = pooled_model(self.settings, cost, pairs, n_silos, count)
         alpha, beta = self.model.alpha, self.model.beta
         if abs(self.model.lam - due.lam) > 1e-9 * due.lam:
             raise ScalarsError(f"lam: expected {due.lam:g}, which the sum calls for, got {self.model.lam:g}.")
-        if (alpha, beta) != (due.alpha, due.beta) and not self._is_as_near(due, cost, pairs):
+        if (alpha, beta) != (due.alpha, due.beta) and not self._is_as_near(due, CostSum.of(pairs, cost, weight), pairs):
             expected = f"{due.alpha:g}, {due.beta:g}"
             raise ScalarsError(f"alpha, beta: expected {expected}, which the sum calls for, got {alpha:g}, {beta:g}.")
-        if weight != self.model.n_silos:
-            raise ProtocolError(f"expected a sum in which {self.model.n_silos} silos count alike, got {weight:g}.")
 
-    def _is_as_near(self, due: ModelParameters, cost: Vector, pairs: Pairs) -> bool:
+    def _is_as_near(self, due: ModelParameters, sums: CostSum, pairs: Pairs) -> bool:
         """Whether α and β serve the degree as well as those found here: machines round differently, and ties jump."""
         asked = degree_asked(self.settings, pairs)
         if asked is None or due.degree is None or abs(self.model.beta - self.model.alpha / 2) > 1e-9 * self.model.beta:
             return False
-        problem = problem_at(1 / self.model.alpha, cost / self.model.n_silos, pairs, self.model.zeta)
+        problem = problem_at(1 / self.model.alpha, sums.mean, sums.pairs, self.model.zeta)
         got = mean_degree(problem, solve_to_rounding(problem, None).w)
         return abs(got - asked) <= abs(due.degree - asked) + ONE_EDGE / pairs.n_nodes + DEGREE_TOL * asked
 
@@ -224,44 +240,36 @@ class OneShot:
         """γ from the silo's graph under a pull common to all, free of units, and the term by which it then counts."""
         w = personal_graph(problem, u, WEIGHING_PULL * 4 * self.model.beta, start).w
         far = distance(w, u) / np.sqrt(self.model.alpha / (4 * self.model.beta))
+        far *= float(np.sqrt(silo.study_pairs.n_nodes / silo.pairs.n_nodes))  # squares add up node by node
         gamma = float(1 / (far**WEIGHING_POWER + self.settings.gamma_epsilon))
-        return Answer(parts={"cost": gamma * silo.cost, "weight": gamma}, state=OneShotSilo(weight=gamma))
+        weight = np.full(silo.pairs.size, gamma) if self.settings.missing_nodes == "allow" else gamma
+        return Answer(parts={"cost": gamma * silo.cost, "weight": weight}, state=OneShotSilo(weight=gamma))
 
     def _choose(
-        self, silo: Silo, problem: LocalProblem, own: OneShotSilo, cost: Vector, total: float
+        self, silo: Silo, problem: LocalProblem, own: OneShotSilo, sums: CostSum
     ) -> tuple[float, dict[str, float]]:
         """The pull with the least loss on held-out rows, and the losses."""
         assert silo.blocks is not None
-        rest = cost - own.weight * silo.cost
-        others = Others(cost=rest, weight=own.weight, total=total, shift=self.model.lam / self.model.n_silos)
+        shift = self.model.lam / self.model.n_silos
+        others = Others.of(sums, silo.cost, silo.place, weight=own.weight, shift=shift)
         losses = held_out_losses(problem, silo.blocks, others)
         return min(losses, key=lambda pull: losses[pull]), {f"loss at {pull:g}": loss for pull, loss in losses.items()}
-
-    def _consensus(self, cost: Vector, weight: float, pairs: Pairs) -> Solution:
-        return solve_to_rounding(self._pooled_problem(cost, weight, pairs), None)
-
-    def _pooled_problem(self, cost: Vector, weight: float, pairs: Pairs) -> LocalProblem:
-        model = self.model
-        shifted = cost / weight + model.lam / model.n_silos
-        return LocalProblem(cost=shifted, pairs=pairs, quadratic=4 * model.beta, alpha=model.alpha, zeta=model.zeta)
 
     # --- the coordinator's half ---------------------------------------------------------------------------------------
 
     def begin(self, cohort: Cohort) -> Decision[OneShotState]:
         assert self.model.cost_sum is not None
-        return self._ask(OneShotState(cost=self.model.cost_sum, weight=float(cohort.n_silos)), 1)
+        weight = float(cohort.n_silos) if self.model.count is None else self.model.count
+        return self._ask(OneShotState(cost=self.model.cost_sum, weight=weight), 1)
 
     def merge(self, cohort: Cohort, state: OneShotState, total: Total) -> Decision[OneShotState]:
         if total.header.step == "weigh":
-            state = OneShotState(cost=total.vector("cost"), weight=total.number("weight"))
+            state = OneShotState(cost=total.vector("cost"), weight=total.parts["weight"])
             return self._ask(state, total.header.round + 1)
-        solution = self._consensus(state.cost, state.weight, cohort.pairs)
-        problem = self._pooled_problem(state.cost, state.weight, cohort.pairs)
-        objective = cohort.n_silos * solution.primal
-        gap = solution.gap / problem.scale(solution.primal)
-        converged = bool(gap <= self.settings.tol)
-        outcome = Outcome(consensus=solution.w, objective=objective, gap=gap, converged=converged)
-        return Decision(outcome=outcome, record={"objective": objective, "gap": gap})
+        found = self.model.pooled_optimum(CostSum.of(cohort.pairs, state.cost, state.weight))
+        objective, converged = cohort.n_silos * found.value, bool(found.gap <= self.settings.tol)
+        outcome = Outcome(consensus=found.u, objective=objective, gap=found.gap, converged=converged)
+        return Decision(outcome=outcome, record={"objective": objective, "gap": found.gap})
 
     def _ask(self, state: OneShotState, number: int) -> Decision[OneShotState]:
         """Down goes the sum: for further weights, or for the silos' own graphs."""

@@ -4,6 +4,9 @@
 
 It is what FedAvg aims at, and the limit of every coupling as it grows. The set-up exchange has solved it already (the
 sum of costs is all it takes); here the silos receive it and say how it suits them.
+
+Where silos may lack nodes, it is the optimum of means (common/pooling.py), and so is its certificate. A silo's graph is
+the part on its own nodes. There a node may be left without a neighbour, and g_i be infinite, so that nobody is asked.
 """
 
 from collections.abc import Mapping
@@ -15,6 +18,7 @@ import numpy as np
 
 from silograph._util.types import Vector
 from silograph.local.solvers.polish import solve_to_rounding
+from silograph.methods.common.pooling import CostSum
 from silograph.methods.common.registry import MethodSpec, Solver
 from silograph.methods.common.settings import StudySettings
 from silograph.methods.common.setup import ModelParameters
@@ -42,6 +46,7 @@ STEPS = MappingProxyType(
         "certify": Step(down={"share": PAIRS}, up={"bound": BOUND}),
     }
 )
+STEPS_OF_SOME = MappingProxyType({"close": Step(down={"u": PAIRS_NONNEGATIVE}, up={"edges": COUNT})})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -63,11 +68,19 @@ class Pooled:
     """The pooled graph, everywhere."""
 
     name: ClassVar[str] = "pooled"
-    steps: ClassVar[Mapping[str, Step]] = STEPS
     states: ClassVar[States] = States(silo=PooledSilo, coordinator=PooledState)
 
     settings: StudySettings
     model: ModelParameters
+
+    @property
+    def steps(self) -> Mapping[str, Step]:
+        """Where silos may lack nodes, nothing is asked but that the graph arrived."""
+        return STEPS_OF_SOME if self._some_lack_nodes else STEPS
+
+    @property
+    def _some_lack_nodes(self) -> bool:
+        return self.settings.missing_nodes == "allow"
 
     def units(self, task: Task) -> Units:
         return self.model.units
@@ -80,6 +93,8 @@ class Pooled:
             solution = solve_to_rounding(replace(problem, cost=cost), None)
             return Answer(parts={"bound": solution.primal - solution.gap}, state=state.own)
         u = task.vector("u")
+        if self._some_lack_nodes:
+            return Answer(parts={"edges": float(np.count_nonzero(u))}, graph=u, reported=report_on(silo, u, u))
         force = -problem.gradient(u)
         parts: Parts = {"objective": problem.value(u), "slope": force, "edges": float(np.count_nonzero(u))}
         return Answer(parts=parts, state=PooledSilo(force=force), graph=u, reported=report_on(silo, u, u))
@@ -88,6 +103,8 @@ class Pooled:
         return Decision(step="close", parts={"u": self.model.pooled})
 
     def merge(self, cohort: Cohort, state: PooledState, total: Total) -> Decision[PooledState]:
+        if self._some_lack_nodes:
+            return self._end_at_the_optimum_of_means(cohort)
         if total.header.step == "close":
             state = PooledState(objective=total.number("objective"))
             share = -total.vector("slope") / cohort.n_silos
@@ -98,6 +115,14 @@ class Pooled:
         converged = bool(gap <= self.settings.tol)
         outcome = Outcome(consensus=self.model.pooled, objective=objective, gap=gap, converged=converged)
         return Decision(outcome=outcome, record={"objective": objective, "bound": bound, "gap": gap})
+
+    def _end_at_the_optimum_of_means(self, cohort: Cohort) -> Decision[PooledState]:
+        assert self.model.cost_sum is not None
+        assert self.model.count is not None
+        found = self.model.pooled_optimum(CostSum.of(cohort.pairs, self.model.cost_sum, self.model.count))
+        objective, converged = cohort.n_silos * found.value, bool(found.gap <= self.settings.tol)
+        outcome = Outcome(consensus=found.u, objective=objective, gap=found.gap, converged=converged)
+        return Decision(outcome=outcome, record={"objective": objective, "gap": found.gap})
 
 
 METHOD = MethodSpec(

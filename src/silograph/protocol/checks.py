@@ -23,7 +23,7 @@ LONGEST_LIST = 1000
 FARTHEST: dict[str, float] = {"pairs": 1e150, "number": 1e300, "list": 1e300, "flag": 1.0}
 SLACK = 1e-6  # relative, for rounding where a bound is met
 FLOAT64 = np.dtype(np.float64)
-REPORTABLE = {"samples", "edges", "distance", "contribution"}  # what a silo may tell of itself, if it is allowed to
+REPORTABLE = {"samples", "scale", "edges", "distance", "contribution"}  # what a silo may tell of itself, if allowed to
 REPORTABLE_TOGETHER = {"samples"}  # and what a site may tell of several
 
 

@@ -1,12 +1,15 @@
 """One silo's answer to one task, checked on the way in and on the way out."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from silograph.errors import ProtocolError
 from silograph.graph.pairs import Pairs
 from silograph.protocol.checks import check_parts, check_update
-from silograph.protocol.messages import Task, Update, update_of
+from silograph.protocol.messages import Field, Parts, Task, Update, update_of
 from silograph.protocol.method import Method
 from silograph.protocol.silo import Silo, SiloState
 
@@ -21,11 +24,12 @@ def answer_task(
     """
     header = task.header
     if not checked:
-        check_task(method, task, pairs=silo.pairs, source=f"{silo.name}, task")
+        check_task(method, task, pairs=silo.study_pairs, source=f"{silo.name}, task")
     kept = _check_turn(silo, state, task)
-    step, pairs = method.steps[header.step], silo.pairs
-    answer = method.local(silo, kept, task)
-    update = update_of(header, silo.name, answer.parts, reported=answer.reported if report else None)
+    step, pairs = method.steps[header.step], silo.study_pairs
+    answer = method.local(silo, kept, replace(task, parts=_take_parts(silo, task.parts, step.down)))
+    parts = _spread_parts(silo, answer.parts, step.up)
+    update = update_of(header, silo.name, parts, reported=answer.reported if report else None)
     check_update(update, task, step.up, pairs=pairs, units=method.units(task))
     return update, SiloState(
         run=header.run,
@@ -47,6 +51,22 @@ def check_task(method: Method, task: Task, *, pairs: Pairs, source: str) -> None
             "Do both sides run one study?"
         )
     check_parts(task.parts, method.steps[header.step].down, pairs=pairs, header=header, source=source)
+
+
+def _take_parts(silo: Silo, parts: Parts, fields: Mapping[str, Field]) -> Parts:
+    """What the silo's half sees: of numbers by pair those of its own pairs, unless it needs them all."""
+    if silo.place is None:
+        return parts
+    own = {name for name, field in fields.items() if field.kind == "pairs" and not field.whole}
+    return {name: silo.take(np.asarray(part)) if name in own else part for name, part in parts.items()}
+
+
+def _spread_parts(silo: Silo, parts: Parts, fields: Mapping[str, Field]) -> Parts:
+    """What the silo's half answers, on the study's pairs: updates add up."""
+    if silo.place is None:
+        return parts
+    by_pair = {name for name, field in fields.items() if field.kind == "pairs"}
+    return {name: silo.spread(np.asarray(part)) if name in by_pair else part for name, part in parts.items()}
 
 
 def _check_turn(silo: Silo, state: SiloState[Any], task: Task) -> SiloState[Any]:

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from silograph._util.plain import to_plain
+from silograph._util.types import Vector
 from silograph.errors import SilosError
 from silograph.protocol.exchange import answer_task, check_task
 from silograph.protocol.messages import Task, Update
@@ -24,13 +25,13 @@ class SiloGroup:
     def __init__(self, silos: Sequence[Silo], *, workers: int | None = None) -> None:
         if not silos:
             raise SilosError("Expected at least one silo, got none.")
+        self.silos, self.pairs = tuple(silos), silos[0].study_pairs
         for silo in silos[1:]:
-            if not silo.pairs.same(silos[0].pairs):
+            if not silo.study_pairs.same(self.pairs):
                 raise SilosError(
-                    f"{silo.name}: expected the pairs of {silos[0].name} ({silos[0].pairs.size}), got others "
-                    f"({silo.pairs.size}). Every silo needs the same nodes and the same allowed pairs."
+                    f"{silo.name}: expected the pairs of {silos[0].name} ({self.pairs.size}), got others "
+                    f"({silo.study_pairs.size}). Every silo needs the same nodes and the same allowed pairs."
                 )
-        self.silos, self.pairs = tuple(silos), silos[0].pairs
         self.states: Mapping[str, SiloState[Any]] = {silo.name: SiloState() for silo in silos}
         n_threads = min(len(silos), workers or os.cpu_count() or 1)
         small = self.pairs.size < THREADS_FROM and workers is None
@@ -50,6 +51,11 @@ class SiloGroup:
         answers = list((map if self._pool is None else self._pool.map)(ask, self.silos))
         self.states = {silo.name: state for silo, (_, state) in zip(self.silos, answers, strict=True)}
         return [update for update, _ in answers]
+
+    def graphs(self) -> dict[str, Vector]:
+        """The graphs of those that have one, on the study's pairs."""
+        kept = {silo.name: (silo, self.states[silo.name].graph) for silo in self.silos}
+        return {name: silo.spread(graph) for name, (silo, graph) in kept.items() if graph is not None}
 
     def plain(self) -> dict[str, Any]:
         """All that the silos keep, for a checkpoint."""

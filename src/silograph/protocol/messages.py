@@ -32,10 +32,12 @@ class Field:
     most: Bound | float | None = None  # of its magnitude
     rounding: Rounding = Rounding.NEAREST  # of terms and sum
     one_longer_than: str | None = None  # of an answer's list: a list of the task, than which it has one number more
+    whole: bool = False  # of a task: on all pairs, for silos that lack some, too
 
 
 FLAG, COUNT = Field("flag"), Field("number", nonnegative=True, most="pairs")
 WEIGHTS = Field("pairs", "weight", nonnegative=True)
+HAS = Field("pairs", nonnegative=True, most=1.0)  # 1 on the pairs that a silo has
 FORCE = Field("pairs", "slope", most="force")
 COSTS = Field("pairs", "cost", nonnegative=True, most="cost")
 OBJECTIVE = Field("number", "energy", rounding=Rounding.UP)  # of a primal point: never less than it is
@@ -106,6 +108,11 @@ class Total:
     def number(self, name: str) -> float:
         """The sum of a part that is one number."""
         return float(self.parts[name])
+
+
+def graph_fields(missing_nodes: bool) -> Mapping[str, Field]:
+    """What a silo that gives its graph away sends; where nodes may be missing, also which pairs it has."""
+    return {"graph": PAIRS_NONNEGATIVE} | ({"has": HAS} if missing_nodes else {})
 
 
 def update_of(header: Header, silo: str, parts: Parts, *, reported: Mapping[str, float] | None = None) -> Update:

@@ -33,6 +33,11 @@ class Cohort:
     pairs: Pairs
     silos: tuple[str, ...]  # by name; of a federation its sites, each of which may have several
     n_silos: int  # I, the number of silos
+    nodes: tuple[str, ...] = ()  # their names, where they are known
+
+    def name_of(self, node: int) -> str:
+        """What a node is called."""
+        return self.nodes[node] if self.nodes else str(node)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -107,7 +112,7 @@ class Method(Protocol):
 
 
 def report_on(silo: Silo, w: Vector, consensus: Vector, *, weight: float | None = None) -> dict[str, float]:
-    """What a silo may tell of its graph: samples, edges, distance to the consensus, weight γ.
+    """What a silo may tell of itself: samples, mean squared difference, edges, distance to the consensus, weight γ.
 
     γ = 1/‖w − u‖ (the paper's contribution weight) is infinite where the silo's graph is the consensus; `weight` is the
     γ of a method that has its own.
@@ -115,4 +120,10 @@ def report_on(silo: Silo, w: Vector, consensus: Vector, *, weight: float | None 
     far = distance(w, consensus)
     gamma = (1 / far if far > 0 else np.inf) if weight is None else weight
     samples = np.nan if silo.n_samples is None else float(silo.n_samples)
-    return {"samples": samples, "edges": float(np.count_nonzero(w)), "distance": far, "contribution": float(gamma)}
+    return {
+        "samples": samples,
+        "scale": float(silo.cost.mean()),  # by it, silos in other units are noticed
+        "edges": float(np.count_nonzero(w)),
+        "distance": far,
+        "contribution": float(gamma),
+    }

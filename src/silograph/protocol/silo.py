@@ -1,14 +1,18 @@
 """A silo's private side: its data, and what it keeps between two rounds.
 
 Only the silo's half of a method sees this. The signals themselves stay outside: costs z/N are all that learning needs.
+A silo may lack some of the study's nodes. Then all that it keeps is on its own nodes and the pairs among them, and
+`take` and `spread` translate from and to the study's pairs (exchange.py).
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
+import numpy as np
+
 from silograph._util.plain import restore
-from silograph._util.types import Vector
+from silograph._util.types import IntVector, Vector
 from silograph.data.blocks import Blocks
 from silograph.errors import ProtocolError
 from silograph.graph.pairs import Pairs
@@ -22,12 +26,40 @@ class Silo:
     """One silo's private data. They do not change while it learns."""
 
     name: str
-    pairs: Pairs
+    pairs: Pairs  # among its own nodes
     cost: Vector  # z/N, one number per pair
     n_samples: int | None = None  # None: precomputed distances
     blocks: Blocks | None = None  # of its rows, to hold some out; None where there are none
     local_steps: int | None = None  # this silo's own K_i; None: the run's
+    nodes: IntVector | None = None  # numbers of the study's nodes that it has, rising; None: all
+    place: IntVector | None = None  # where its pairs stand among the study's; None: they are the same
+    whole: Pairs | None = None  # the study's pairs; None: its own
     _problem: LocalProblem | None = field(default=None, init=False, repr=False)
+
+    @classmethod
+    def on(cls, pairs: Pairs, nodes: IntVector | None, **data: Any) -> "Silo":
+        """A silo with some nodes of a study on `pairs`, or with all (None); its `data` are on the pairs among them."""
+        if nodes is None or len(nodes) == pairs.n_nodes:
+            return cls(pairs=pairs, **data)
+        own, place = pairs.within(nodes)
+        return cls(pairs=own, nodes=nodes, place=place, whole=pairs, **data)
+
+    @property
+    def study_pairs(self) -> Pairs:
+        """The pairs of the study, some of which the silo may lack."""
+        return self.pairs if self.whole is None else self.whole
+
+    def take(self, full: Vector) -> Vector:
+        """What belongs to the silo's own pairs."""
+        return full if self.place is None else full[self.place]
+
+    def spread(self, own: Vector) -> Vector:
+        """The same on the study's pairs, zero on those that the silo lacks."""
+        if self.place is None:
+            return own
+        full = np.zeros(self.study_pairs.size)
+        full[self.place] = own
+        return full
 
     def problem(self, *, alpha: float, beta: float, zeta: float) -> LocalProblem:
         """The silo's own problem, not pulled anywhere; made once for all rounds that ask for it."""

@@ -15,12 +15,13 @@ import numpy as np
 from silograph._util.extras import required
 from silograph._util.files import make_folder, writing
 from silograph._util.types import Matrix
+from silograph.analysis.graphs import own_edges
 from silograph.errors import ParameterError
 from silograph.graph.graph import Graph
 from silograph.report.brain import VIEWS, outlines
 from silograph.report.coordinates import read_coordinates
 from silograph.report.layout import Layout, layout_of
-from silograph.report.measures import degree, first_threshold, overlaps, own_edges, shares
+from silograph.report.measures import absent_nodes, degree, drawn_silos, first_threshold, on_all_nodes, overlaps, shares
 from silograph.report.palette import BLUE, INK, OUTLINE, OWN_DASH, RED, SOFT
 from silograph.runs.reader import RunData, read_run
 
@@ -50,7 +51,7 @@ def write_figures(
     wrong = [name for name in formats if name not in FORMATS]
     if wrong or not formats:
         raise ParameterError(f"formats: expected some of {', '.join(FORMATS)}, got {', '.join(wrong) or 'none'}.")
-    run = read_run(run_folder)
+    run = on_all_nodes(read_run(run_folder))
     layout = layout_of(run, None if coordinates is None else read_coordinates(coordinates, run.names))
     make_folder(out)
     written = []
@@ -183,7 +184,11 @@ def _matrices(run: RunData, layout: Layout) -> Figure:
     named = len(run.names) <= MOST_NAMED_NODES and len(every) <= 4
     image: Any = None
     for ax, (name, graph) in zip(axes, every.items(), strict=True):
-        ordered = graph.adjacency()[np.ix_(layout.order, layout.order)]
+        weights = graph.adjacency()
+        absent = absent_nodes(run, name)
+        weights[absent], weights[:, absent] = np.nan, np.nan  # not observed: the hatched ground shows
+        ax.patch.set(hatch="////" if absent else None, edgecolor=OUTLINE)
+        ordered = weights[np.ix_(layout.order, layout.order)]
         # The root shows weak weights beside strong ones; the bar says which shade is which weight
         image = ax.imshow(ordered, cmap="Greys", norm=_root(top), interpolation="nearest")
         ax.set_title(plain(name))
@@ -192,7 +197,8 @@ def _matrices(run: RunData, layout: Layout) -> Figure:
         ax.set_yticks(range(len(names)), names, fontsize=5)
         if not named:
             ax.set_xlabel("nodes, group by group", fontsize=7)
-    figure.colorbar(image, ax=axes, label="weight", shrink=0.7)
+    hatched = ", hatched: not observed" if any(absent_nodes(run, name) for name in every) else ""
+    figure.colorbar(image, ax=axes, label=f"weight{hatched}", shrink=0.7)
     return figure
 
 
@@ -209,23 +215,28 @@ def _root(top: float) -> Any:
 
 
 def _contributions(run: RunData, layout: Layout) -> Figure:
-    part = shares(run.silos)
-    assert part is not None
-    figure, (ax,) = _panels(1, width=4.2, height=0.9 + 0.28 * len(run.silos))
-    top = 1.08 * max(float(part.max()), 1 / len(part))
+    every, drawn = shares(run.silos), set(drawn_silos(run))
+    assert every is not None
+    silos = [silo for silo in run.silos if silo.name in drawn]
+    part = every[[silo.name in drawn for silo in run.silos]]
+    figure, (ax,) = _panels(1, width=4.2, height=0.9 + 0.28 * len(silos))
+    top = 1.08 * max(float(part.max()), 1 / len(every))
     ax.barh(range(len(part)), part, color=SOFT)
-    for place, silo in enumerate(run.silos):
+    for place, silo in enumerate(silos):
         text = "fused, γ = ∞" if silo.is_consensus else f"γ = {silo.contribution:.3g}"
         ax.text(0.01 * top, place, text, va="center", fontsize=7, color="white" if part[place] > 0.3 * top else INK)
-    ax.axvline(1 / len(part), color=INK, linestyle=":", linewidth=1)
-    ax.set_yticks(range(len(part)), [plain(silo.name) for silo in run.silos])
-    ax.set(xlabel="share of contributions (dotted: equal shares)", xlim=(0, top))
+    ax.axvline(1 / len(every), color=INK, linestyle=":", linewidth=1)
+    ax.set_yticks(range(len(part)), [plain(silo.name) for silo in silos])
+    left = f"\n{len(every) - len(part)} silos nearer to the consensus not drawn" if len(part) < len(every) else ""
+    ax.set(xlabel=f"share of contributions (dotted: equal shares){left}", xlim=(0, top))
     ax.invert_yaxis()
     return figure
 
 
 def _similarity(run: RunData, layout: Layout) -> Figure:
-    names, alike = [*map(plain, run.graphs), "consensus"], overlaps([*run.graphs.values(), run.main])
+    drawn = [name for name in drawn_silos(run) if name in run.graphs]
+    absent = [absent_nodes(run, name) for name in (*drawn, "")]
+    names, alike = [*map(plain, drawn), "consensus"], overlaps([*map(run.graphs.__getitem__, drawn), run.main], absent)
     figure, (ax,) = _panels(1, width=1.6 + 0.42 * len(names), height=1.2 + 0.42 * len(names))
     image = ax.imshow(alike, cmap="Greys", vmin=0, vmax=1)
     for (i, j), value in np.ndenumerate(alike) if len(names) <= MOST_PANELS else ():

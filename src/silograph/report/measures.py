@@ -1,12 +1,12 @@
 """The few numbers that the page and the figures derive from graphs.
 
 overlap(a, b)   Σ min(a, b) / Σ max(a, b) over all pairs: 1 for the same graph, 0 for graphs without a common edge
-own part        the part of a silo's weight that lies on pairs which are no edge of the consensus
 share           γ as a part of one; silos that fused with the consensus, whose γ is infinite, share it equally
 """
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,34 +17,60 @@ from silograph.runs.reader import RunData
 from silograph.runs.record import SiloRecord
 
 USUAL_DEGREE = 5.0  # where nobody asked for one
+MOST_SILOS = 60  # up to which all are drawn and compared
 
 
-def overlaps(graphs: Sequence[Graph]) -> Matrix:
-    """The overlap of every two graphs on the same nodes."""
+def on_all_nodes(run: RunData) -> RunData:
+    """The run with every graph on all nodes; `absent_nodes` tells which of them a silo lacks."""
+    graphs = {name: _placed(graph, run.names) for name, graph in run.graphs.items()}
+    return replace(run, graphs=graphs)
+
+
+def _placed(graph: Graph, names: Sequence[str]) -> Graph:
+    if graph.names == names:
+        return graph
+    number = {name: node for node, name in enumerate(names)}
+    place = np.array([number[name] for name in graph.names], dtype=np.int64)
+    return Graph.from_edges(names, place[graph.rows], place[graph.cols], graph.weights)
+
+
+def absent_nodes(run: RunData, silo: str) -> list[int]:
+    """Numbers of the nodes that a silo lacks; none for what is no silo, the consensus."""
+    names = {name for one in run.silos if one.name == silo for name in one.missing_nodes}
+    return [node for node, name in enumerate(run.names) if name in names]
+
+
+def drawn_silos(run: RunData) -> tuple[str, ...]:
+    """All silos, or, of more than a page can show, those farthest from the consensus, in the run's order."""
+    names = [silo.name for silo in run.silos]
+    if len(names) <= MOST_SILOS:
+        return tuple(names)
+    nearness = {silo.name: math.inf if silo.is_consensus else silo.contribution for silo in run.silos}
+    told = {name: math.inf if near is None else near for name, near in nearness.items()}
+    first = sorted(names, key=lambda name: (name not in run.graphs, told[name]))[:MOST_SILOS]
+    return tuple(name for name in names if name in set(first))
+
+
+def overlaps(graphs: Sequence[Graph], absent: Sequence[Sequence[int]] | None = None) -> Matrix:
+    """The overlap of every two graphs on the same nodes, over the pairs of nodes that both have.
+
+    `absent` are the numbers of the nodes that each lacks.
+    """
     codes = [condensed_index(graph.n_nodes, graph.rows, graph.cols) for graph in graphs]
-    union = np.unique(np.concatenate(codes))
-    table = np.zeros((len(graphs), union.size))
+    union, first = np.unique(np.concatenate(codes), return_index=True)
+    ends = np.stack([np.concatenate([getattr(graph, end) for graph in graphs])[first] for end in ("rows", "cols")])
+    table, seen = np.zeros((len(graphs), union.size)), np.ones((len(graphs), union.size))
     for row, code, graph in zip(table, codes, graphs, strict=True):
         row[np.searchsorted(union, code)] = graph.weights
-    totals, out = table.sum(axis=1), np.eye(len(graphs))
+    for number, nodes in enumerate(absent or ()):
+        seen[number] = ~np.isin(ends, nodes).any(axis=0)
+    out = np.eye(len(graphs))
     for one in range(len(graphs)):
         common = np.minimum(table[one], table[one + 1 :]).sum(axis=1)
-        either = totals[one] + totals[one + 1 :] - common
+        either = seen[one + 1 :] @ table[one] + table[one + 1 :] @ seen[one] - common
         out[one, one + 1 :] = np.divide(common, either, out=np.ones_like(common), where=either > 0)
         out[one + 1 :, one] = out[one, one + 1 :]
     return out
-
-
-def own_edges(graph: Graph, consensus: Graph) -> np.ndarray:
-    """Whether each edge of a silo's graph is one that the consensus does not have."""
-    mine, theirs = (condensed_index(one.n_nodes, one.rows, one.cols) for one in (graph, consensus))
-    return ~np.isin(mine, theirs)
-
-
-def own_part(graph: Graph, consensus: Graph) -> float:
-    """The part of a silo's weight on edges of its own."""
-    total = float(graph.weights.sum())
-    return float(graph.weights[own_edges(graph, consensus)].sum()) / total if total else 0.0
 
 
 def shares(silos: Sequence[SiloRecord]) -> Vector | None:

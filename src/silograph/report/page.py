@@ -17,6 +17,7 @@ from silograph.errors import OutputError
 from silograph.report.brain import outlines, write_spatial
 from silograph.report.coordinates import read_coordinates
 from silograph.report.layout import layout_of
+from silograph.report.measures import on_all_nodes
 from silograph.report.palette import css_variables
 from silograph.report.payload import payload
 from silograph.runs.reader import read_run
@@ -36,7 +37,7 @@ def write_report(
     `coordinates` is a CSV file with the columns name, x, y and perhaps z. With z, places are in MNI space: the page
     gets views of the brain and, where nilearn is installed, a second file beside it that can be turned in space.
     """
-    run = read_run(run_folder)
+    run = on_all_nodes(read_run(run_folder))
     places = None if coordinates is None else read_coordinates(coordinates, run.names)
     out = run_folder / PAGE if out is None else out
     if out.is_dir():

@@ -4,17 +4,18 @@ Everything that is text on the page comes from here, and the page shows it as te
 that the table that a reader downloads is the run's own.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
 
+from silograph.analysis.graphs import own_part
 from silograph.graph.graph import Graph
 from silograph.report.layout import Layout
-from silograph.report.measures import first_threshold, overlaps, own_part, shares
-from silograph.report.reading import counted, reading, scientific
+from silograph.report.measures import MOST_SILOS, absent_nodes, drawn_silos, first_threshold, overlaps, shares
+from silograph.report.reading import counted, doubts, reading, scientific
 from silograph.runs.layout import EDGES, RunLayout
 from silograph.runs.reader import RunData
 from silograph.runs.record import SiloRecord, finite
@@ -29,19 +30,21 @@ Rows = list[tuple[str, str]]
 
 def payload(run: RunData, layout: Layout, *, title: str, spatial: str | None = None) -> dict[str, Any]:
     """The page's data; `spatial` is the name of a file with a view in space."""
-    graphs, federation = run.graphs, run.record.federation
-    alike = overlaps([*graphs.values(), run.main])
+    federation, drawn = run.record.federation, drawn_silos(run)
+    graphs = {name: run.graphs[name] for name in drawn if name in run.graphs}
+    alike = overlaps([*graphs.values(), run.main], [absent_nodes(run, name) for name in (*graphs, "")])
     return {
         "title": title,
         "subtitle": _subtitle(run),
         "verdict": _verdict(run),
+        "doubts": list(run.warnings.values()),
         "reading": [
             {"question": answer.question, "sentences": answer.sentences}
             for answer in reading(run, layout.community, alike)
         ],
         "nodes": run.names,
-        "graphs": _graphs(run),
-        "silos": _silos(run),
+        "graphs": _graphs(run, graphs),
+        "silos": _silos(run, drawn),
         "kept": [silo.name for silo in run.silos if not silo.graph_shared],
         "layout": _layout(layout),
         "order": layout.order.tolist(),
@@ -63,14 +66,15 @@ def payload(run: RunData, layout: Layout, *, title: str, spatial: str | None = N
     }
 
 
-def _graphs(run: RunData) -> list[dict[str, Any]]:
-    every = {"consensus" if run.silos else "graph": run.main, **run.graphs}
+def _graphs(run: RunData, graphs: Mapping[str, Graph]) -> list[dict[str, Any]]:
+    every = {"consensus" if run.silos else "graph": run.main, **graphs}
     most = MOST_EDGES_IN_PAGE // len(every)
     out, layout = [], RunLayout(Path())
     for number, (name, graph) in enumerate(every.items()):
         main = number == 0
         here = layout.folder if not run.silos else layout.consensus if main else layout.silo(name)
-        out.append({"name": name, "main": main, "file": (here / EDGES).as_posix(), **_edges(graph, most)})
+        about = {"name": name, "main": main, "file": (here / EDGES).as_posix()}
+        out.append({**about, "absent": [] if main else absent_nodes(run, name), **_edges(graph, most)})
     return out
 
 
@@ -85,15 +89,22 @@ def _edges(graph: Graph, most: int) -> dict[str, Any]:
     }
 
 
-def _silos(run: RunData) -> list[dict[str, Any]]:
-    part = shares(run.silos)
-    return [_silo(run, silo, None if part is None else float(part[number])) for number, silo in enumerate(run.silos)]
+def _silos(run: RunData, drawn: Collection[str]) -> list[dict[str, Any]]:
+    part, shown = shares(run.silos), set(drawn)
+    return [
+        _silo(run, silo, None if part is None else float(part[number])) | {"drawn": silo.name in shown}
+        for number, silo in enumerate(run.silos)
+    ]
 
 
 def _silo(run: RunData, silo: SiloRecord, share: float | None) -> dict[str, Any]:
     graph = run.graphs.get(silo.name)
     return {
         "name": silo.name,
+        "site": silo.site,
+        "silos": silo.n_silos,
+        "missing": silo.missing_nodes,
+        "dropped": silo.rows_dropped,
         "samples": silo.n_samples,
         "edges": silo.edges,
         "own": None if graph is None else round(own_part(graph, run.main), 4),
@@ -133,15 +144,21 @@ def _subtitle(run: RunData) -> str:
         return f"{PurePath(source.file or source.name).name}: {len(run.names)} nodes{samples}"
     told = [silo.n_samples for silo in run.silos if silo.n_samples is not None]
     total = f", {sum(told)} samples" if len(told) == len(run.silos) else ""
-    return f"{counted(len(run.silos), 'silo')}, {len(run.names)} nodes{total}, method {run.parameters['method']}"
+    sites = {silo.site for silo in run.silos} - {None}
+    silos = counted(sum(silo.n_silos or 1 for silo in run.silos), "silo") + (
+        f" of {counted(len(sites), 'site')}" if sites else ""
+    )
+    return f"{silos}, {len(run.names)} nodes{total}, method {run.parameters['method']}"
 
 
 def _verdict(run: RunData) -> dict[str, Any]:
     gap, converged = run.result.relative_gap, run.result.converged
+    doubted = f"; {counted(len(doubts(run)), 'doubt')} about the data, see below" if doubts(run) else ""
     if converged is None:
-        return {"good": None, "text": "no certificate"}
+        return {"good": False if doubted else None, "text": f"no certificate{doubted}"}
     size = "infinite" if gap is None else "below 10⁻¹⁵" if gap < 1e-15 else scientific(gap)
-    return {"good": converged, "text": f"certified gap {size}" + ("" if converged else ", tolerance not met")}
+    text = f"certified gap {size}" + ("" if converged else ", tolerance not met") + doubted
+    return {"good": converged and not doubted, "text": text}
 
 
 def _run_rows(run: RunData) -> Rows:
@@ -190,4 +207,5 @@ def _format(value: Any) -> str:
 
 
 def _checksums(run: RunData) -> Rows:
-    return [(PurePath(silo.file).name, silo.sha256) for silo in run.record.silos if silo.file and silo.sha256]
+    rows = [(PurePath(silo.file).name, silo.sha256) for silo in run.record.silos if silo.file and silo.sha256]
+    return rows if len(rows) <= MOST_SILOS else [*rows[:MOST_SILOS], (f"{len(rows) - MOST_SILOS} more", "in run.json")]

@@ -5,13 +5,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from silograph._util.types import IntVector, Matrix
+from silograph.analysis.graphs import own_edges, own_part
 from silograph.graph.graph import Graph
 from silograph.report.layout import modularity
-from silograph.report.measures import degree, own_edges, own_part, shares, strength
+from silograph.report.measures import degree, shares, strength
 from silograph.runs.reader import RunData
 
 CLEAR = 0.3  # modularity from which on communities are usually spoken of (Newman & Girvan 2004)
 MOST_SILOS = 8  # of which each gets a sentence
+ABOUT_COMPUTING = ("degree", "convergence")  # of warnings; the others are about data
 FAINT_PART = 0.1  # of the largest weight
 
 
@@ -24,7 +26,7 @@ class Answer:
 
 
 def reading(run: RunData, community: IntVector, alike: Matrix) -> tuple[Answer, ...]:
-    """All answers; `alike` holds the overlaps of the silos' graphs that are here."""
+    """All answers; `alike` holds the overlaps of the silos' graphs that are here, where these are not too many."""
     if not run.silos:
         return (
             Answer("What does the graph show?", (*_shown(run.main, "graph"), *_groups(run.main, community))),
@@ -102,7 +104,7 @@ def _differences(run: RunData, alike: Matrix) -> tuple[str, ...]:
     kept = [silo.name for silo in run.silos if not silo.graph_shared]
     if kept:
         out.append(f"{_join_names(kept)} {_keep(kept)}: nothing can be said of where {_they(kept)}.")
-    if len(own) > 2:
+    if 2 < len(own) < len(alike):
         out.append(_extremes(list(run.graphs), alike))
     return tuple(out)
 
@@ -148,7 +150,18 @@ def _contributions(run: RunData) -> tuple[str, ...]:
 
 
 def _trust(run: RunData) -> tuple[str, ...]:
-    return (*_certificate(run), *_samples(run), *_faint(run))
+    return (*_doubted(run), *_certificate(run), *_faint(run))
+
+
+def doubts(run: RunData) -> list[str]:
+    """What the record doubts of tables and silos."""
+    return [text for kind, text in run.warnings.items() if kind not in ABOUT_COMPUTING]
+
+
+def _doubted(run: RunData) -> tuple[str, ...]:
+    return (
+        ("Not before the doubts at the top of this page are settled: they are about the data.",) if doubts(run) else ()
+    )
 
 
 def _certificate(run: RunData) -> tuple[str, ...]:
@@ -167,21 +180,6 @@ def _certificate(run: RunData) -> tuple[str, ...]:
         if result.converged
         else f"The computation stopped early: the objective may be lower by {size} of its size.{verdict}",
         "This certifies the optimum of the model, not that every edge is true.",
-    )
-
-
-def _samples(run: RunData) -> tuple[str, ...]:
-    told = [(silo.name, silo.n_samples) for silo in run.record.silos]
-    few = [(name, count) for name, count in told if count is not None and count < len(run.names)]
-    if not few:
-        return ()
-    name, count = min(few, key=lambda one: one[1])
-    if not run.silos:
-        return (f"The table has {counted(count, 'sample')} for {len(run.names)} nodes: weak edges may be chance.",)
-    others = "" if len(few) == 1 else f", and {counted(len(few) - 1, 'other silo')} fewer samples than nodes too"
-    whose = "its" if len(few) == 1 else "their"
-    return (
-        f"{name} has {counted(count, 'sample')} for {len(run.names)} nodes{others}: {whose} weak edges may be chance.",
     )
 
 

@@ -2,7 +2,8 @@
 
     run.json                  the record: inputs, parameters, result, versions
     graph.graphml, edges.csv, graph.npz    the graph of one table; or, of several silos:
-    consensus/, silos/NAME/                the same three of the consensus and of each silo
+    consensus/, silos/NAME/                the same three of the consensus and of each silo;
+                                           silos/SITE/NAME/ where a site has several
     history.csv                            one row per round
     checkpoint/               only while the run is unfinished: what was asked for, and what resuming needs
 
@@ -49,9 +50,10 @@ class RunLayout:
 
     def silo(self, name: str) -> Path:
         """The folder of a silo's graph; a record from elsewhere may not point out of the run."""
-        if name in (".", "..") or any(letter in name for letter in "/\\\0"):
+        parts = name.split("/")
+        if len(parts) > 2 or any(part in ("", ".", "..") or "\\" in part or "\0" in part for part in parts):
             raise GraphError(f"{self.folder / SILOS}: expected silos' names that are names of folders, got {name!r}.")
-        return self.folder / SILOS / name
+        return self.folder.joinpath(SILOS, *parts)
 
     @property
     def checkpoint(self) -> Path:

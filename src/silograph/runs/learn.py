@@ -2,18 +2,13 @@
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from silograph._util.files import sha256_of
-from silograph.data.alignment import order_of
-from silograph.data.costs import read_costs
+from silograph.analysis.tables import doubts_about_tables
 from silograph.engine.study import StudyResult, learn_silos
 from silograph.errors import CheckpointError, OutputError, ParameterError, SilographError
 from silograph.local.learn import Settings, learn
@@ -22,12 +17,12 @@ from silograph.protocol.method import RoundRecord
 from silograph.protocol.silo import Silo
 from silograph.runs.layout import RunLayout
 from silograph.runs.reader import RunData, read_run
+from silograph.runs.reading import OnProgress, read_tables
 from silograph.runs.request import LearnRequest, make_request, read_request
 from silograph.runs.results import RunContext, study_run, table_run
 from silograph.runs.writer import abandon_run, begin_run, check_output, finish_run, tidy
 
 PathLike = str | os.PathLike[str]
-OnProgress = Callable[[str, float | None], None]  # what is going on, and which part of it is done, where that is known
 
 
 def learn_files(
@@ -41,7 +36,8 @@ def learn_files(
 ) -> RunData:
     """Learn from tables on disk, as `silograph learn` does, and return the run.
 
-    One path is one table: its graph. Several are silos with the same nodes: a graph of each, and their consensus.
+    One table: its graph. Several are silos: a graph of each, and their consensus. A path may be a file, a pattern, or a
+    folder: a site, whose tables are silos called SITE/NAME.
 
     `out` is a folder to write the run to, whole or not at all; `force` replaces an earlier run there. `resume` is the
     folder of a run that was stopped, by whatever and wherever it was begun: it goes on as if it had not stopped, and a
@@ -49,7 +45,8 @@ def learn_files(
 
     Settings go by name: degree, alpha, beta, tol, zeta, solver; of one table also what `SmoothGraph` has (max_iter,
     neighbours), of several what `ConsensusGraph` has (method, coupling, sparsity, nu, lam, rounds, pull, options and
-    those of gradient steps); of reading standardize, drop, key, header, precomputed, allow, forbid.
+    those of gradient steps); of reading standardize, missing, missing_nodes, keep_rows, drop, key, header, precomputed,
+    allow, forbid.
 
     The run has its `record`, `consensus_graph`, `graphs` by silo, `history`, `converged`, `warnings` worth telling, and
     `folder`.
@@ -77,27 +74,14 @@ def resume_run(folder: Path, on_progress: OnProgress) -> RunData:
     return _learn(request, folder, on_progress, resumed=checksums)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Tables:
-    """All tables, read."""
-
-    nodes: tuple[str, ...]
-    silos: list[Silo]
-    sources: Mapping[str, Mapping[str, Any]]  # what each silo's record tells of its file
-
-    @property
-    def checksums(self) -> list[str]:
-        return [source["sha256"] for source in self.sources.values()]
-
-
 def _learn(
     request: LearnRequest, out: Path | None, on_progress: OnProgress, *, resumed: Sequence[str] | None = None
 ) -> RunData:
     """Read, learn and write; `resumed` are the checksums that the tables of a run to resume had."""
     started = time.perf_counter()
-    tables = _read(request, on_progress)
+    tables = read_tables(request, on_progress)
     if resumed is not None:
-        _check_same(request.paths, tables.checksums, resumed)
+        _check_same([one.path for one in request.found], tables.checksums, resumed)
 
     def begin() -> None:
         if out is not None and resumed is None:
@@ -111,6 +95,7 @@ def _learn(
             folder=out,
             resumed=resumed is not None,
             seconds=time.perf_counter() - started,
+            doubts=doubts_about_tables(tables.facts, standardize=request.tables.standardize),
         )
 
     silo = tables.silos[0]
@@ -122,7 +107,7 @@ def _learn(
     else:
         begin()
         study = _learn_silos(tables.silos, request.settings, out, on_progress, resumed=resumed is not None)
-        run = study_run(study, request.settings, silo.pairs, context())
+        run = study_run(study, request.settings, tables.pairs, context())
     if out is not None:
         finish_run(out, run)
     return run
@@ -146,35 +131,6 @@ def _learn_silos(
         if out is not None and not resumed and not isinstance(error, OutputError):
             abandon_run(out)
         raise
-
-
-def _read(request: LearnRequest, on_progress: OnProgress) -> _Tables:
-    """Every table as a silo, its nodes in the order of the first."""
-    paths, options, names = request.paths, request.tables, request.silo_names()
-    tables = [options.open(paths[0])] if len(paths) == 1 else options.open_all(paths)
-    nodes = tables[0].names
-    pairs = options.pairs(nodes, zeta=request.zeta)
-    orders = [
-        order_of(nodes, table.names, first=paths[0].name, silo=path.name)
-        for path, table in zip(paths, tables, strict=True)
-    ]
-    silos, sources = [], {}
-    blocks = isinstance(request.settings, StudySettings) and request.settings.holds_out
-    with ThreadPoolExecutor(1) as pool:  # checksums read the files once more, beside the reading
-        checksums = [pool.submit(sha256_of, path) for path in paths]
-        for name, path, table, order, checksum in zip(names, paths, tables, orders, checksums, strict=True):
-            show = partial(on_progress, f"Reading {path.name}")
-            show(0.0)
-            read = read_costs(path, table, pairs, options, order=order, blocks=blocks, on_progress=show)
-            silos.append(Silo(name=name, pairs=pairs, cost=read.cost, n_samples=read.n_samples, blocks=read.blocks))
-            sources[name] = {
-                "file": str(path),
-                "sha256": checksum.result(),
-                "n_samples": read.n_samples,
-                "row_counter": read.row_counter,
-                "mean_squared_difference": float(read.cost.mean()),
-            }
-    return _Tables(nodes=tuple(nodes), silos=silos, sources=sources)
 
 
 def _check_same(paths: Sequence[Path], now: Sequence[str], then: Sequence[str]) -> None:

@@ -94,9 +94,11 @@ def _finished(layout: RunLayout) -> RunLayout:
 
 def _silo(layout: RunLayout, name: str, main: Graph) -> Graph:
     graph = _graph(layout.silo(name))
-    if set(graph.names) != set(main.names):
-        raise GraphError(f"{name}: expected the nodes of the consensus, got others. {AGAIN}")
-    return graph if graph.names == main.names else graph.reordered(main.names)
+    known = set(graph.names)
+    if not known <= set(main.names):
+        raise GraphError(f"{name}: expected nodes of the consensus, got others. {AGAIN}")
+    order = tuple(node for node in main.names if node in known)  # a node that it does not have was not observed
+    return graph if graph.names == order else graph.reordered(order)
 
 
 def _graph(folder: Path) -> Graph:

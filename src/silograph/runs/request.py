@@ -7,22 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from silograph.data.alignment import check_silo_names
-from silograph.data.costs import TableOptions
-from silograph.errors import CheckpointError, ParameterError, SilosError
+from silograph.data.costs import MissingNodes, TableOptions
+from silograph.data.folders import FoundTable, find_tables
+from silograph.errors import CheckpointError, ParameterError
 from silograph.local.learn import Settings
 from silograph.methods.common.registry import UnknownMethodError
 from silograph.methods.common.settings import StudySettings
 from silograph.runs.layout import RunLayout
 
-REQUEST_FORMAT = 2
+REQUEST_FORMAT = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearnRequest:
     """Tables and settings."""
 
-    paths: tuple[Path, ...]
+    found: tuple[FoundTable, ...]
     settings: Settings | StudySettings  # of one table, or of several
     tables: TableOptions
 
@@ -31,20 +31,10 @@ class LearnRequest:
         """ζ, as given or by default."""
         return self.settings.zeta if isinstance(self.settings, Settings) else self.settings.zeta_used
 
-    def silo_names(self) -> list[str]:
-        """The files' names without suffix; where two agree, with their folder's name before."""
-        places = [path.absolute() for path in self.paths]
-        for path, place in zip(self.paths, places, strict=True):
-            if places.count(place) > 1:
-                raise SilosError(f"{path}: was given twice. Give each silo's table once.")
-        names = [path.stem for path in self.paths]
-        if len(set(names)) < len(names):
-            names = [f"{place.parent.name}_{place.stem}" for place in places]
-        if len(set(names)) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            raise SilosError(f"Two tables would both be called {twice!r}. Give each silo's file a name of its own.")
-        check_silo_names(names)
-        return names
+    @property
+    def missing_nodes(self) -> MissingNodes:
+        """Whether silos may lack nodes."""
+        return self.settings.missing_nodes if isinstance(self.settings, StudySettings) else "error"
 
     def options(self, *, absolute: bool = False) -> dict[str, Any]:
         """How tables are read, as plain data."""
@@ -58,18 +48,19 @@ class LearnRequest:
         """The request as plain data, for a later resumption from anywhere."""
         return {
             "format": REQUEST_FORMAT,
-            "signals": [str(path.absolute()) for path in self.paths],
+            "signals": [[str(one.path.absolute()), one.name, one.site] for one in self.found],
             "sha256": list(checksums),
             "settings": asdict(self.settings),
             "tables": self.options(absolute=True),
         }
 
 
-def make_request(paths: Sequence[Path], given: Mapping[str, Any]) -> LearnRequest:
+def make_request(places: Sequence[Path], given: Mapping[str, Any]) -> LearnRequest:
     """A request from settings by name; raises for one that is unknown, or that would do nothing."""
-    if not paths:
+    if not places:
         raise ParameterError("Give at least one table of signals, or a run to resume.")
-    kind: type[Settings | StudySettings] = Settings if len(paths) == 1 else StudySettings
+    found = find_tables(places)
+    kind: type[Settings | StudySettings] = Settings if len(found) == 1 else StudySettings
     one, several, tables = (_names(of) for of in (Settings, StudySettings, TableOptions))
     for name in given:
         if name not in one | several | tables:
@@ -82,7 +73,7 @@ def make_request(paths: Sequence[Path], given: Mapping[str, Any]) -> LearnReques
     # NumPy's numbers become Python's: settings are written down
     plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}
     return LearnRequest(
-        paths=tuple(paths),
+        found=tuple(found),
         settings=kind(**{name: value for name, value in plain.items() if name not in tables}),
         tables=_table_options({name: value for name, value in plain.items() if name in tables}),
     )
@@ -100,14 +91,14 @@ def read_request(folder: Path) -> tuple[LearnRequest, tuple[str, ...]]:
         if not same or set(data["tables"]) != _names(TableOptions):
             raise CheckpointError(f"{folder}: made by another version of silograph. Start the run anew.")
         request = LearnRequest(
-            paths=tuple(map(Path, data["signals"])),
+            found=tuple(FoundTable(path=Path(path), name=name, site=site) for path, name, site in data["signals"]),
             settings=kind(**data["settings"]),
             tables=_table_options(data["tables"]),
         )
         return request, tuple(data["sha256"])
     except UnknownMethodError as error:
         raise CheckpointError(f"{folder}: its method is not installed here ({error}). Install its package.") from error
-    except (KeyError, TypeError, ParameterError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{layout.request}: is damaged ({error}). Start the run anew.") from error
 
 

@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from silograph.analysis.doubts import Doubt, as_warnings
+from silograph.analysis.graphs import doubts_about_study
 from silograph.engine import study as several
 from silograph.engine.study import StudyResult
 from silograph.graph.graph import Graph, graph_on
@@ -30,6 +32,7 @@ class RunContext:
     resumed: bool
     seconds: float
     federation: FederationRecord | None = None
+    doubts: Sequence[Doubt] = ()  # about what was learned from
 
 
 def table_run(learned: LearnResult, settings: Settings, context: RunContext) -> RunData:
@@ -38,6 +41,7 @@ def table_run(learned: LearnResult, settings: Settings, context: RunContext) -> 
     warnings = {
         "degree": one.degree_warning(learned) if one.worth_telling(learned, settings) else None,
         "convergence": None if solution.converged else one.convergence_warning(learned, settings),
+        **as_warnings(context.doubts),
     }
     result = _result(
         learned,
@@ -58,10 +62,12 @@ def study_run(learned: StudyResult, settings: StudySettings, pairs: Pairs, conte
     """The run over several silos, here or at their sites."""
     consensus = graph_on(pairs, learned.consensus, context.nodes)
     kept = [name for name in context.sources if name in learned.graphs]
-    graphs = {name: graph_on(pairs, learned.graphs[name], context.nodes) for name in kept}
+    graphs = {name: graph_on(pairs, learned.graphs[name], context.nodes, learned.nodes.get(name)) for name in kept}
     warnings = {
         "degree": several.degree_warning(learned, settings),
         "convergence": several.convergence_warning(learned, settings),
+        "nodes": several.nodes_warning(learned, pairs),
+        **as_warnings((*context.doubts, *doubts_about_study(learned, context.sources, graphs, consensus, pairs))),
     }
     result = _result(
         learned,
@@ -107,6 +113,12 @@ def silo_record(
     )
 
 
+def _nodes(graph: Graph | None, nodes: Sequence[str]) -> dict[str, Any]:
+    """How many nodes a silo has, and which it lacks, as far as its graph tells."""
+    known = set(nodes if graph is None else graph.names)
+    return {"n_nodes": len(known), "missing_nodes": tuple(name for name in nodes if name not in known)}
+
+
 def _result(learned: LearnResult | StudyResult, graph: Graph, context: RunContext, **more: Any) -> ResultRecord:
     return ResultRecord(
         nodes=graph.n_nodes,
@@ -134,7 +146,9 @@ def _record(
     return RunRecord(
         kind=kind,
         silos=tuple(
-            silo_record(name, graphs.get(name), reported.get(name, {}), n_nodes=len(context.nodes), **source)
+            silo_record(
+                name, graphs.get(name), reported.get(name, {}), **{**_nodes(graphs.get(name), context.nodes), **source}
+            )
             for name, source in context.sources.items()
         ),
         resumed=context.resumed,

@@ -623,7 +623,7 @@ def is_passable(message: bytes, honest: Update) -> bool:
     parts, expected = parts_of(update), parts_of(honest)
     if (update.header, update.silo, parts.keys()) != (honest.header, honest.silo, expected.keys()):
         return False
-    if update.reported.keys() - {"samples", "edges", "distance", "contribution"}:
+    if update.reported.keys() - {"samples", "scale", "edges", "distance", "contribution"}:
         return False
     if any(number < 0 for number in update.reported.values()):
         return False

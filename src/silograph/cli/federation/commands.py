@@ -165,8 +165,9 @@ def run(
         say = (lambda text: None) if quiet else (lambda text: tell("Note", "cyan", visible(text)))
         record, notes = finish_run(run, place, show_progress=output.progress, say=say)
         output.result(record, lambda: summary(record, place), lambda: notes)
+        for text in record.warnings.values():
+            warn(text)
         if record.result.converged is False:
-            warn("The certified gap is above the tolerance that the study asks for. Raise its rounds or its tol.")
             raise typer.Exit(NOT_CONVERGED)
 
     run_guarded(work, resumable=resume or out)

@@ -13,6 +13,7 @@ from silograph.federation.refusals import Refused
 from silograph.federation.site.approvals import Approvals, check_readable, sha_of
 from silograph.federation.site.audit import AuditLog
 from silograph.federation.site.data import SiteData, look_at_data
+from silograph.federation.site.doubts import doubts_at_home
 from silograph.federation.site.leaving import GRAPHS, fields_up, words_of
 from silograph.federation.site.ledger import Comparison, Ledger
 from silograph.federation.site.settings import SiteSettings, read_site
@@ -44,7 +45,9 @@ def approve_study(home: Path, study: str, *, yes: bool, despite: bool) -> None:
     read = parse_study(path.read_bytes(), source=str(path))
     check_readable(read.sha256, read.text.decode())
     data, comparison = _look_at(home, settings, read)
+    doubts = doubts_at_home(settings, data, read)
     _show(approvals, settings, read, data, comparison)
+    say(*(f"LOOK TWICE: {doubt.text}" for doubt in doubts))
     objection = comparison.objection(settings)
     if objection is not None and not despite:
         raise ParameterError(
@@ -56,6 +59,7 @@ def approve_study(home: Path, study: str, *, yes: bool, despite: bool) -> None:
         return
     despite = objection is not None
     detail = f"study {read.sha256} for the table's version {data.version}{', despite the difference' * despite}"
+    detail += f"; doubts: {', '.join(doubt.kind for doubt in doubts)}" * bool(doubts)
     _log(home, "approved", detail)  # first: nothing is answered of which the log does not say who approved it
     approvals.approve(read.text, name=read.name, by=user(), table=data.version, despite=despite, fresh=True)
     say("Approved.")
@@ -95,7 +99,7 @@ def _log(home: Path, what: str, detail: str) -> None:
 def _look_at(home: Path, settings: SiteSettings, study: StudyFile) -> tuple[SiteData, Comparison]:
     try:
         data = look_at_data(settings, home)
-        data.check_nodes(study.nodes or data.names, settings.name)
+        data.check_nodes(study.nodes or data.names, settings.name, missing_nodes=study.settings.missing_nodes)
         return data, Ledger(home).compare(data)
     except Refused as error:
         raise SilosError(
@@ -152,6 +156,11 @@ def _terms(settings: SiteSettings, study: StudyFile, data: SiteData) -> list[str
         f"  sites        {sites}",
         f"  quorum       {policy.quorum if policy.quorum is not None else 'not given'}; on_missing {policy.on_missing}",
         f"  standardize  {scale}",
+        *(
+            []
+            if study.scale is None
+            else [f"  scale        {study.scale[0]:g} to {study.scale[1]:g}: else your site refuses"]
+        ),
     ]
 
 
@@ -162,7 +171,8 @@ def _leaves(settings: SiteSettings, study: StudyFile, data: SiteData) -> list[st
     sent = [name for name in rounds if name in GRAPHS]
     lines = ["Leaves in set-up:", *_fields(setup), "Leaves in the rounds after it:", *_fields(rounds)]
     if reports:
-        lines += _fields(("reported",), "your numbers of samples and edges, distance to the consensus, contribution")
+        words = "your numbers of samples and edges, mean squared difference, distance to the consensus, contribution"
+        lines += _fields(("reported",), words)
     if shares:
         lines += _fields(("graph",), "your own graph, at the end")
     if sent or shares:
@@ -229,5 +239,5 @@ def _table(
 def _size(data: SiteData, comparison: Comparison) -> str:
     if not data.several:
         return f"Table: version {data.version}, {comparison.size} rows of {len(data.names)} nodes."
-    n_rows = sum(chunk.shape[0] for signals in data.signals for chunk in signals.chunks())
+    n_rows = sum(chunk.shape[0] for signals in data.signals() for chunk in signals.chunks(gaps=True))
     return f"{comparison.size} tables: version {data.version}, {n_rows} rows together of {len(data.names)} nodes."

@@ -53,9 +53,9 @@ def request(
 
 JOIN_HELP = """Install what the coordinator signed, check the data, and say what will and will not leave this site.
 
-A table has one row per sample and one column per node (CSV, TSV, .1D, .npy, .npz or Parquet). It is not copied: its
-path is kept in site.toml, this site's own file, together with the limits. Both never leave. With a folder of tables, or
-several, each table is a silo of its own, such as a patient, and what leaves is the sum over all of them.
+A table has one row per sample and one column per node (CSV, TSV, .1D, .npy, .npz, Parquet, Feather or Excel). It is not
+copied: its path is kept in site.toml, this site's own file, together with the limits. Both never leave. With a folder
+of tables, or several, each table is a silo of its own, such as a patient, and what leaves is the sum over all of them.
 """
 
 

@@ -77,10 +77,11 @@ def _check_data(home: Path, settings: SiteSettings, invitation: Invitation) -> t
     """Read all tables once: their nodes, their numbers, their size."""
     try:
         data = look_at_data(settings, home)
-        data.check_nodes(invitation.nodes or data.names, data.tables[0].path.name)
+        # Whether some may be missing, each study says
+        data.check_nodes(invitation.nodes or data.names, data.tables[0].path.name, missing_nodes="allow")
     except Refused as error:
         raise SilosError(error.detail) from error
-    n_samples = sum(chunk.shape[0] for signals in data.signals for chunk in signals.chunks(lambda part: None))
+    n_samples = sum(chunk.shape[0] for signals in data.signals() for chunk in signals.chunks(gaps=True))
     least = settings.least_samples(len(data.names))
     if n_samples < least:
         why = "as many as nodes, and 20" if settings.min_samples is None else "--min-samples"

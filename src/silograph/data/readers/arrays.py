@@ -1,27 +1,26 @@
 """NumPy's own files: .npy, mapped into memory and so of any size, and .npz."""
 
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from silograph._util.types import Matrix
-from silograph.data.readers.source import Source, kept_columns, refuse_key, rows_per_chunk
+from silograph.data.readers.source import Chunk, Source, Wanted, refuse_key, rows_per_chunk
 from silograph.errors import SignalError
 from silograph.graph.pairs import default_names
 
 
-def open_npy(path: Path, *, drop: Sequence[str], key: str | None, header: bool | None) -> Source:
+def open_npy(path: Path, *, wanted: Wanted, key: str | None, header: bool | None) -> Source:
     """An array (samples, nodes); its nodes are numbered."""
     refuse_key(path, key)
     del header
-    return _source(_load(path, mmap_mode="r"), None, drop, path.name)
+    return _source(lambda: _load(path, mmap_mode="r"), None, wanted, path.name)
 
 
-def open_npz(path: Path, *, drop: Sequence[str], key: str | None, header: bool | None) -> Source:
+def open_npz(path: Path, *, wanted: Wanted, key: str | None, header: bool | None) -> Source:
     """The array `key`, or 'X', or the only matrix of numbers; 'names', where there is one, names the nodes."""
     del header
     archive = _load(path)
@@ -34,7 +33,7 @@ def open_npz(path: Path, *, drop: Sequence[str], key: str | None, header: bool |
             f"got {', '.join(repr(name) for name in archive.files) or 'none'}. Say which one with key (--key)."
         )
     names = archive["names"] if "names" in archive.files else None
-    return _source(archive[key], names, drop, f"{path.name}, array {key!r}")
+    return _source(lambda: _load(path)[key], names, wanted, f"{path.name}, array {key!r}")
 
 
 def _load(path: Path, **options: Any) -> Any:
@@ -46,21 +45,25 @@ def _load(path: Path, **options: Any) -> Any:
         ) from error
 
 
-def _source(values: NDArray[Any], names: NDArray[Any] | None, drop: Sequence[str], source: str) -> Source:
-    if values.ndim != 2 or values.dtype.kind not in "fiu":
+def _source(read: Callable[[], NDArray[Any]], names: NDArray[Any] | None, wanted: Wanted, source: str) -> Source:
+    """The array is let go until its values are wanted: a process may open only so many files."""
+    shape, dtype = (lambda values: (values.shape, values.dtype))(read())
+    if len(shape) != 2 or dtype.kind not in "fiu":
         raise SignalError(
-            f"{source}: expected a matrix (samples, nodes) of numbers, got shape {values.shape} of {values.dtype}. "
+            f"{source}: expected a matrix (samples, nodes) of numbers, got shape {shape} of {dtype}. "
             "Give one matrix, rows being samples."
         )
-    labels = default_names(values.shape[1]) if names is None else tuple(str(name) for name in np.ravel(names))
-    if len(labels) != values.shape[1]:
-        raise SignalError(f"{source}: expected {values.shape[1]} names, one per column, got {len(labels)}.")
-    keep = kept_columns(labels, drop, source=source)
+    labels = default_names(shape[1]) if names is None else tuple(str(name) for name in np.ravel(names))
+    if len(labels) != shape[1]:
+        raise SignalError(f"{source}: expected {shape[1]} names, one per column, got {len(labels)}.")
+    keep, flag = wanted.choose(labels, source=source)
+    whole = len(keep) == len(labels)
 
-    def chunks() -> Iterator[tuple[Matrix, float]]:
-        rows = rows_per_chunk(values.shape[1])
+    def chunks() -> Iterator[Chunk]:
+        values, rows = read(), rows_per_chunk(shape[1])
         for start in range(0, values.shape[0], rows):
             part = np.asarray(values[start : start + rows])
-            yield (part[:, keep] if drop else part), min(1.0, (start + rows) / values.shape[0])
+            done = min(1.0, (start + rows) / values.shape[0])
+            yield Chunk(part if whole else part[:, keep], done, None if flag is None else part[:, flag])
 
     return Source(tuple(labels[column] for column in keep), chunks)

@@ -1,14 +1,21 @@
 """What every table of signals must satisfy, whatever it was read from."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from silograph._util.types import Matrix
+from silograph._util.types import BoolVector, Matrix
 from silograph.errors import SignalError
 
-NO_GUESS = "Drop the row, or fill it before learning: silograph does not guess missing values."
+GAPS = ("", "n/a", "N/A", "NA", "NaN", "nan", "NAN", "null", "NULL", ".")  # texts that say: no value
+ALLOW = "of several silos, let this one lack the node (missing_nodes='allow', or --missing-nodes allow)"
+NO_GUESS = (
+    "Leave out rows with gaps (missing='rows', or --missing rows), or learn from what is there (missing='pairs', or "
+    "--missing pairs): silograph does not guess missing values."
+)
+EMPTY = f"The column seems to be empty. Drop it, or, {ALLOW}."
+NOT_FINITE = "Mend the cell, or drop its row or its column."
 
 
 def check_names(names: Sequence[str], *, source: str) -> None:
@@ -45,13 +52,34 @@ def check_table(n_samples: int, n_nodes: int, *, source: str) -> None:
         )
 
 
-def check_finite(values: Matrix, names: Sequence[str], *, source: str, first_row: int) -> None:
-    """No NaN, no infinity; `first_row` is what the first row is called in an error."""
-    if np.isfinite(values).all():
+def check_finite(
+    values: Matrix,
+    names: Sequence[str],
+    *,
+    source: str,
+    gaps: bool | BoolVector = False,
+    kept: BoolVector | None = None,
+    find: Callable[[int, int], tuple[int, str]] | None = None,
+) -> None:
+    """No infinity, and no NaN but where there may be `gaps` (anywhere, or in some columns) and in rows that go.
+
+    `find` tells what a row and a cell are called in an error; without it rows are counted from 1.
+    """
+    finite = np.isfinite(values)
+    if finite.all():
         return
-    row, column = np.argwhere(~np.isfinite(values))[0]
+    bad = ~finite & ~(np.isnan(values) & gaps)
+    if kept is not None:
+        bad &= kept[:, None]
+    if not bad.any():
+        return
+    row, column = (int(place) for place in np.argwhere(bad)[0])
     value = values[row, column]
-    raise SignalError(
-        f"{source}, row {first_row + row}, column {names[column]!r}: expected a finite number, "
-        f"got {'NaN' if np.isnan(value) else value}.\n{NO_GUESS}"
-    )
+    line, text = (row + 1, plain_cell(value)) if find is None else find(row, column)
+    cure = NOT_FINITE if np.isinf(value) else EMPTY if np.isnan(values[:, column]).all() else NO_GUESS
+    raise SignalError(f"{source}, row {line}, column {names[column]!r}: expected a finite number, got {text}.\n{cure}")
+
+
+def plain_cell(value: float) -> str:
+    """What a number is called in an error."""
+    return "NaN" if np.isnan(value) else str(value)

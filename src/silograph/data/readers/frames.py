@@ -27,13 +27,15 @@ def check_index(frame: Any, names: tuple[str, ...]) -> None:
         raise SignalError("distances: expected rows and columns in the same order. Reorder the rows like the columns.")
 
 
-def check_numbers(frame: Any) -> None:
-    """Raise for the first column that holds something else than numbers."""
+def check_numbers(frame: Any, *, gaps: bool = False) -> None:
+    """Raise for the first column that holds something else than numbers, or gaps where there may be some."""
     for position, name in enumerate(frame_names(frame)):
         column = np.asarray(frame.iloc[:, position] if hasattr(frame, "iloc") else frame[name])
         if column.dtype.kind in "fiub":
             continue
         for row, value in enumerate(column.tolist(), start=1):
+            if gaps and (value is None or type(value).__name__ == "NAType"):
+                continue
             try:
                 float(value)
             except (TypeError, ValueError):

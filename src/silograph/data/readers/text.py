@@ -4,8 +4,10 @@ Rows are called by their line in the file, as an editor counts them.
 """
 
 import csv
+import gzip
 import threading
 import warnings
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,11 +17,13 @@ import numpy as np
 
 from silograph._util.extras import required
 from silograph._util.types import Matrix
-from silograph.data.readers.source import Source, kept_columns, refuse_key, rows_per_chunk
-from silograph.data.readers.text_errors import explain
+from silograph.data.readers.checks import GAPS
+from silograph.data.readers.source import Chunk, Source, Wanted, refuse_key, rows_per_chunk
+from silograph.data.readers.text_errors import cell_of, explain, fault_of, labels_of, open_text, unpacked
 from silograph.errors import SignalError
 from silograph.graph.pairs import default_names
 
+BAD_GZIP = "the packed file is damaged or cut off. Copy it once more"
 ONE_AT_A_TIME = threading.Lock()  # `catch_warnings` is one for all threads: the last to leave may put back another's
 
 
@@ -30,6 +34,7 @@ class Layout:
     path: Path
     names: tuple[str, ...]  # of the kept columns
     keep: tuple[int, ...]  # their numbers in the file
+    flag: int | None  # the number of the column that says which rows count
     n_columns: int  # of the file
     first_line: int  # of the values, counted from 1
     delimiter: str | None  # None: white space
@@ -37,7 +42,7 @@ class Layout:
     comment: str | None = None
 
 
-def open_delimited(path: Path, *, drop: Sequence[str], key: str | None, header: bool | None) -> Source:
+def open_delimited(path: Path, *, wanted: Wanted, key: str | None, header: bool | None) -> Source:
     """A CSV or TSV file, with a header of node names or without; lines that start with '#' may come first.
 
     The delimiter of a .csv file is a comma, a semicolon or a tab, whichever its first line has most of; with semicolons
@@ -45,7 +50,7 @@ def open_delimited(path: Path, *, drop: Sequence[str], key: str | None, header: 
     """
     refuse_key(path, key)
     first, rest, first_line = _beginning(path)
-    delimiter = "\t" if path.suffix.lower() == ".tsv" else max(",;\t", key=first.count)
+    delimiter = "\t" if ".tsv" in path.name.lower()[-7:] else max(",;\t", key=first.count)
     head, body = _cells(first, delimiter, path), _cells(rest.lstrip().partition("\n")[0], delimiter, path)
     # Where commas are free to be decimal signs, they are unless a point is seen
     decimal = "," if delimiter == ";" and "." not in rest else "."
@@ -54,12 +59,14 @@ def open_delimited(path: Path, *, drop: Sequence[str], key: str | None, header: 
         head = ["", *head]
     labels = tuple(head) if named else default_names(len(head))
     unnamed = named and len(head) > 1 and not head[0]
-    keep = [column for column in kept_columns(labels, drop, source=path.name) if not (unnamed and column == 0)]
+    keep, flag = wanted.choose(labels, source=path.name)
+    keep = [column for column in keep if not (unnamed and column == 0)]
     return _source(
         Layout(
             path=path,
             names=tuple(labels[column] for column in keep),
             keep=tuple(keep),
+            flag=flag,
             n_columns=len(head),
             first_line=first_line + named,
             delimiter=delimiter,
@@ -68,7 +75,7 @@ def open_delimited(path: Path, *, drop: Sequence[str], key: str | None, header: 
     )
 
 
-def open_1d(path: Path, *, drop: Sequence[str], key: str | None, header: bool | None) -> Source:
+def open_1d(path: Path, *, wanted: Wanted, key: str | None, header: bool | None) -> Source:
     """An AFNI .1D file: white space between numbers, '#' before comments; '#2001 #2002 …' (PCP) names the nodes."""
     refuse_key(path, key)
     del header  # names come after '#', so that there is nothing to tell apart
@@ -85,12 +92,13 @@ def open_1d(path: Path, *, drop: Sequence[str], key: str | None, header: bool | 
             raise SignalError(f"{path.name}: expected rows of numbers, got comments only. Check how it was written.")
     if len(labels) != n_columns:  # a comment, not a line of names
         labels = default_names(n_columns)
-    keep = kept_columns(labels, drop, source=path.name)
+    keep, flag = wanted.choose(labels, source=path.name)
     return _source(
         Layout(
             path=path,
             names=tuple(labels[column] for column in keep),
             keep=tuple(keep),
+            flag=flag,
             n_columns=n_columns,
             first_line=1,
             delimiter=None,
@@ -105,7 +113,7 @@ def is_header(head: Sequence[str], body: Sequence[str] = (), decimal: str = ".")
     It does when there is a word in it; when it is 0, 1, 2, …, as pandas numbers columns; and when its cells are
     different whole numbers, as those of an atlas, while the row below is mostly fractions.
     """
-    if any(cell and not _is_number(cell, decimal) for cell in head):
+    if any(cell not in GAPS and not _is_number(cell, decimal) for cell in head):
         return True
     rest = list(head[1:] if head and not head[0] else head)
     if len(rest) > 2 and rest == [str(column) for column in range(len(rest))]:
@@ -115,19 +123,25 @@ def is_header(head: Sequence[str], body: Sequence[str] = (), decimal: str = ".")
 
 
 def _source(layout: Layout) -> Source:
-    return Source(layout.names, lambda: _chunks(layout), first_row=layout.first_line)
+    return Source(
+        layout.names,
+        lambda: _chunks(layout),
+        first_row=layout.first_line,
+        find=lambda sample, node: cell_of(layout, sample, layout.keep[node]),
+        labels=lambda: labels_of(layout),
+    )
 
 
-def _chunks(layout: Layout) -> Iterator[tuple[Matrix, float]]:
+def _chunks(layout: Layout) -> Iterator[Chunk]:
     pandas = required("pandas", extra="files", purpose="to read text tables")
     size = layout.path.stat().st_size
     # One column more than the file should have: whatever lands in it makes its row too long
     columns = range(layout.n_columns + 1)
     kept = set(layout.keep) | {layout.n_columns}
-    with layout.path.open("rb") as file:
+    with layout.path.open("rb") as file, unpacked(file, layout.path) as content:
         try:
             reader = pandas.read_csv(
-                file,
+                content,
                 header=None,
                 names=columns,
                 index_col=False,
@@ -136,30 +150,40 @@ def _chunks(layout: Layout) -> Iterator[tuple[Matrix, float]]:
                 comment=layout.comment,
                 decimal=layout.decimal,
                 dtype={column: np.float64 if column in kept else str for column in columns},
+                na_values={column: [""] if column == layout.n_columns else list(GAPS) for column in columns},
+                keep_default_na=False,
                 chunksize=rows_per_chunk(layout.n_columns),
                 skipinitialspace=True,
                 encoding="utf-8-sig",
             )
-            while (values := _next_values(reader, layout)) is not None:
-                yield values, file.tell() / size
+            lengths_known = False
+            while (frame := _next_frame(reader)) is not None:
+                if frame[layout.n_columns].notna().any():
+                    raise ValueError("a row is too long")
+                # A row that is too short ends with gaps, just as one whose last cells are empty
+                if not lengths_known and frame[layout.n_columns - 1].isna().any():
+                    if fault_of(layout) is not None:
+                        raise ValueError("a row is too short")
+                    lengths_known = True
+                flags = None if layout.flag is None else frame[layout.flag].to_numpy(dtype=object)
+                yield Chunk(_values(frame, layout), file.tell() / size, flags)
         except pandas.errors.EmptyDataError:
             return
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise SignalError(f"{layout.path.name}: {BAD_GZIP} ({error}).") from error
         except (ValueError, pandas.errors.ParserWarning) as error:  # pandas' ParserError is a ValueError
             explain(layout, error)
 
 
-def _next_values(reader: Any, layout: Layout) -> Matrix | None:
+def _next_frame(reader: Any) -> Any:
     with ONE_AT_A_TIME, warnings.catch_warnings():
         warnings.simplefilter("error")  # pandas warns, and goes on, where it loses cells of a long row
-        frame = next(reader, None)
-    if frame is None:
-        return None
-    if frame[layout.n_columns].notna().any():
-        raise ValueError("a row is too long")
+        return next(reader, None)
+
+
+def _values(frame: Any, layout: Layout) -> Matrix:
     whole = len(layout.keep) == layout.n_columns
     values: Matrix = frame.to_numpy()[:, :-1] if whole else frame[list(layout.keep)].to_numpy(dtype=np.float64)
-    if not np.isfinite(values).all():
-        raise ValueError("a cell is empty or not finite")
     return values
 
 
@@ -176,13 +200,16 @@ def _beginning(path: Path) -> tuple[str, str, int]:
 
 
 def _open_text(path: Path) -> Any:
-    with path.open("rb") as file:
-        head = file.read(4096)
+    with path.open("rb") as file, unpacked(file, path) as content:
+        try:
+            head = content.read(4096)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise SignalError(f"{path.name}: {BAD_GZIP} ({error}).") from error
     if head.startswith(b"PK\x03\x04"):
-        raise SignalError(f"{path.name}: this is a zip or Excel file. Export the sheet as CSV.")
+        raise SignalError(f"{path.name}: this is a zip or Excel file. Call it .xlsx, or export the sheet as CSV.")
     if b"\0" in head:
         raise SignalError(f"{path.name}: this is a binary file or not UTF-8. Save the table as UTF-8 text.")
-    return path.open(encoding="utf-8-sig", newline="")
+    return open_text(path)
 
 
 def _cells(line: str, delimiter: str, path: Path) -> list[str]:

@@ -74,7 +74,8 @@ def _go_on(
         stopped=stopped,
     )
     largest_cost = STANDARDISED if study.standardize else np.inf
-    sites = Sites(channel, pairs, largest_cost=largest_cost)
+    some = study.settings.missing_nodes == "allow"
+    sites = Sites(channel, pairs, largest_cost=largest_cost, missing_nodes=some)
     history.add_event("resumed" if run.checkpoint.exists() else "started", reason=attempt)
     try:
         _learn(run, sites, history)

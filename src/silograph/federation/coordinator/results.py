@@ -5,6 +5,8 @@ from dataclasses import asdict
 from typing import Any
 
 from silograph._util.files import writing_folder
+from silograph.analysis.doubts import Doubt
+from silograph.analysis.tables import TableFacts, doubts_about_tables
 from silograph.engine.study import StudyResult
 from silograph.federation.coordinator.history import History
 from silograph.federation.coordinator.run import CoordinatorRun
@@ -34,6 +36,7 @@ def write_results(
         resumed=any(event.kind == "resumed" for event in history.events()),
         seconds=seconds,
         federation=_federation(run, study, history),
+        doubts=_doubts(run, study, learned),
     )
     with writing_folder(run.results, replace=True) as inside:
         write_run(inside, study_run(learned, study.settings, pairs, context))
@@ -56,4 +59,20 @@ def _federation(run: CoordinatorRun, study: StudyFile, history: History) -> Fede
 
 def _source(reported: Mapping[str, float], n_silos: int) -> dict[str, Any]:
     samples = finite(reported.get("samples"))
-    return {"n_samples": None if samples is None else int(samples), "n_silos": n_silos if n_silos > 1 else None}
+    return {
+        "n_samples": None if samples is None else int(samples),
+        "mean_squared_difference": finite(reported.get("scale")),
+        "n_silos": n_silos if n_silos > 1 else None,
+    }
+
+
+def _doubts(run: CoordinatorRun, study: StudyFile, learned: StudyResult) -> tuple[Doubt, ...]:
+    """What is doubtful by what sites told of their tables."""
+    told = {site: _source(learned.reported.get(site, {}), 1) for site in run.sites}
+    facts = [
+        TableFacts(
+            name=site, n_nodes=len(run.nodes), n_samples=known["n_samples"], scale=known["mean_squared_difference"]
+        )
+        for site, known in told.items()
+    ]
+    return doubts_about_tables(facts, standardize=study.standardize)

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from silograph._util.documents import parse_json, show
-from silograph._util.types import Vector
+from silograph._util.types import IntVector, Vector
 from silograph.errors import ProtocolError
 from silograph.federation.coordinator.request import (
     SMALL_BODY,
@@ -30,10 +30,11 @@ from silograph.federation.coordinator.request import (
 )
 from silograph.federation.envelope import SignedMessage, VerifiedMessage
 from silograph.graph.pairs import Pairs
+from silograph.methods.common.presence import nodes_of
 from silograph.protocol.checks import check_subtotal, check_update
 from silograph.protocol.codec import decode_answer, decode_update, encode_task, largest_update
 from silograph.protocol.fixed import MOST_TERMS
-from silograph.protocol.messages import PAIRS_NONNEGATIVE, Field, Header, Task, Total, Update, parts_of
+from silograph.protocol.messages import Field, Header, Parts, Task, Total, Update, graph_fields, parts_of
 from silograph.protocol.method import Cohort, Method
 from silograph.protocol.sums import Subtotal, add_answers
 from silograph.protocol.units import Units
@@ -44,10 +45,14 @@ T = TypeVar("T")
 class Sites:
     """Sites that are elsewhere. Each has one silo, or answers with the sum over several."""
 
-    def __init__(self, channel: Channel, pairs: Pairs, *, largest_cost: float = np.inf) -> None:
+    def __init__(
+        self, channel: Channel, pairs: Pairs, *, largest_cost: float = np.inf, missing_nodes: bool = False
+    ) -> None:
         self.sites, self._pairs = channel.run.silos, pairs
         self.n_silos: dict[str, int] = {}  # of each site, as it said when it was greeted first
         self._largest_cost = largest_cost
+        self._missing_nodes = missing_nodes  # whether sites may lack some
+        self.nodes: Mapping[str, IntVector | None] = dict.fromkeys(self.sites) if not missing_nodes else {}
         self.traffic = Traffic()  # of the last exchange
         self._channel = channel
         self._scalars: Mapping[str, float] | None = None  # None: set-up goes on
@@ -56,7 +61,8 @@ class Sites:
     @property
     def cohort(self) -> Cohort:
         """What everyone knows, once all sites were greeted."""
-        return Cohort(pairs=self._pairs, silos=self.sites, n_silos=sum(self.n_silos[site] for site in self.sites))
+        n_silos = sum(self.n_silos[site] for site in self.sites)
+        return Cohort(pairs=self._pairs, silos=self.sites, n_silos=n_silos, nodes=self._channel.run.nodes)
 
     def greet(self) -> None:
         """Announce the run to every site, and wait until each is ready and has said how many silos it has."""
@@ -93,10 +99,11 @@ class Sites:
     def finish(self, consensus: Vector) -> Mapping[str, Vector]:
         """Send the sites the consensus; receive the graphs of those that give theirs away."""
         header = Header(run=self._channel.run.run_id, method="finish", step="finish", round=1)
-        task, fields = Task(header=header, parts={"consensus": consensus}), {"graph": PAIRS_NONNEGATIVE}
+        task = Task(header=header, parts={"consensus": consensus})
+        fields = graph_fields(self._missing_nodes)
         message = self._channel.message("finish", encode_task(task))
 
-        def parse_graph(site: str, reply: VerifiedMessage) -> Vector | None:
+        def parse_graph(site: str, reply: VerifiedMessage) -> Parts | None:
             if reply.head.get("code") == "kept":
                 return None
             update = decode_update(reply.body, n_pairs=self._pairs.size, most=self._largest(fields))
@@ -104,12 +111,13 @@ class Sites:
             if self.n_silos[site] > 1:
                 raise ProtocolError(f"message: {site} has {self.n_silos[site]} silos, and sends a graph of one.")
             check_update(update, task, fields, pairs=self._pairs, units=None)
-            w = parts_of(update)["graph"]
-            assert not isinstance(w, float)
-            return w
+            return parts_of(update)
 
         graphs = self._ask_all(message, parse_graph, allowed=("kept",), largest=self._largest(fields))
-        return {site: w for site, w in zip(self.sites, graphs, strict=True) if w is not None}
+        sent = {site: parts for site, parts in zip(self.sites, graphs, strict=True) if parts is not None}
+        if self._missing_nodes:
+            self.nodes = {site: nodes_of(self._pairs, np.asarray(parts["has"])) for site, parts in sent.items()}
+        return {site: np.asarray(parts["graph"]) for site, parts in sent.items()}
 
     @property
     def evidence(self) -> Mapping[str, Mapping[str, float]]:

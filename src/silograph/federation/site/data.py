@@ -1,25 +1,20 @@
 """A site's data: one table, or several that are silos each, brought into the study's order of nodes and into costs."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
 
 from silograph._util.files import sha256_of
-from silograph.data.alignment import order_of
-from silograph.data.costs import TableOptions, read_costs
+from silograph.data.alignment import all_nodes, order_of
+from silograph.data.costs import TableOptions
 from silograph.data.folders import FoundTable, find_tables
 from silograph.data.readers import Signals
 from silograph.errors import SilographError, SilosError
 from silograph.federation.refusals import Refused
 from silograph.federation.site.settings import SiteSettings
-from silograph.federation.study_file import StudyFile, pairs_of
-from silograph.graph.pairs import Pairs
-from silograph.methods.common.registry import spec_of
-from silograph.protocol.silo import Silo
-from silograph.protocol.units import check_costs
 
 Stamp = tuple[int, int, int]  # size, time of change, number of the file
 
@@ -54,7 +49,8 @@ class SiteData:
     """The site's tables as they are now, their values not read yet."""
 
     tables: tuple[FoundTable, ...]
-    signals: tuple[Signals, ...]
+    nodes: tuple[tuple[str, ...], ...]  # of each table
+    options: TableOptions
     known: Fingerprint
     version: str
     several: bool  # whether it is tables that count, rather than the rows of one
@@ -66,13 +62,23 @@ class SiteData:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The nodes of the first table."""
-        return tuple(self.signals[0].names)
+        """The nodes that any table has."""
+        return all_nodes(self.nodes)
 
-    def check_nodes(self, nodes: Sequence[str], site: str) -> None:
-        """Refuse unless every table has just these nodes, in any order."""
-        for table, signals in zip(self.tables, self.signals, strict=True):
-            check_nodes(nodes, signals.names, table.path.name if self.several else site)
+    def signals(self) -> Iterator[Signals]:
+        """The tables, opened one after the other: of thousands, not all can be open at once."""
+        return (self.open(number) for number in range(len(self.tables)))
+
+    def open(self, number: int) -> Signals:
+        """One of the tables. Of several, some may lack a column that others have to drop."""
+        path = self.tables[number].path
+        return self.options.open_some(path)[0] if self.several else self.options.open(path)
+
+    def check_nodes(self, nodes: Sequence[str], site: str, *, missing_nodes: str) -> None:
+        """Refuse unless every table has just these nodes, in any order; or, where it is allowed, some of them."""
+        for table, names in zip(self.tables, self.nodes, strict=True):
+            source = table.path.name if self.several else site
+            check_nodes(nodes, names, source, missing_nodes=missing_nodes)
 
     def check_unchanged(self) -> None:
         """Refuse where a file was changed while it was read: its rows may be of both versions."""
@@ -94,7 +100,7 @@ def tables_of(settings: SiteSettings, folder: Path) -> tuple[FoundTable, ...]:
 
 def version_of(settings: SiteSettings, data: str | Sequence[Sequence[str]]) -> str:
     """The version of the data, for which an approval holds: of the files' checksums and of how they are read."""
-    how = [data, sorted(settings.drop), settings.key, settings.header]
+    how = [data, sorted(settings.drop), settings.key, settings.header, settings.keep_rows]
     return sha256(json.dumps(how).encode()).hexdigest()
 
 
@@ -103,66 +109,25 @@ def look_at_data(settings: SiteSettings, folder: Path, before: Fingerprint | Non
     try:
         tables = tables_of(settings, folder)
         known = fingerprint(tables, before)
-        signals = tuple(table_options(settings).open(table.path) for table in tables)
+        options = table_options(settings)
+        several = settings.has_several(folder)
+        opened = (options.open_some(table.path)[0] if several else options.open(table.path) for table in tables)
+        nodes = tuple(signals.names for signals in opened)
     except (SilographError, OSError) as error:
         raise Refused("data", f"{settings.data_shown}: {error}") from error
-    several = settings.has_several(folder)
     sums = [(table.name, known.sha256[str(table.path)]) for table in tables]
     version = version_of(settings, sums if several else sums[0][1])
-    return SiteData(tables=tables, signals=signals, known=known, version=version, several=several)
+    return SiteData(tables=tables, nodes=nodes, options=options, known=known, version=version, several=several)
 
 
-def table_options(settings: SiteSettings, *, standardize: bool = False) -> TableOptions:
-    """How the site's tables are read."""
-    return TableOptions(standardize=standardize, drop=tuple(settings.drop), key=settings.key, header=settings.header)
+def table_options(settings: SiteSettings) -> TableOptions:
+    """How the site's tables are read, but for what a study says."""
+    return TableOptions(drop=settings.drop, key=settings.key, header=settings.header, keep_rows=settings.keep_rows)
 
 
-def check_nodes(nodes: Sequence[str], names: Sequence[str], source: str) -> None:
-    """Refuse unless a table has just the nodes of the study, in any order."""
+def check_nodes(nodes: Sequence[str], names: Sequence[str], source: str, *, missing_nodes: str) -> None:
+    """Refuse unless a table has just the nodes of the study, in any order; or, where it is allowed, some of them."""
     try:
-        order_of(nodes, names, first="the study", silo=source)
+        order_of(nodes, names, first="the study", silo=source, missing_nodes=missing_nodes)
     except SilosError as error:
         raise Refused("nodes", str(error)) from error
-
-
-def load_silos(settings: SiteSettings, data: SiteData, study: StudyFile, nodes: Sequence[str]) -> list[Silo]:
-    """The site's silos; refuses data that the site's limits forbid."""
-    if data.several and len(data.tables) < settings.min_tables:
-        raise Refused("tables", f"has {len(data.tables)} tables, the least is {settings.min_tables}")
-    data.check_nodes(nodes, settings.name)  # first: a list of a million names is no reason to make pairs
-    try:
-        pairs = pairs_of(study, nodes)
-        options = table_options(settings, standardize=study.standardize)
-        silos = [
-            _read(table, signals, study, nodes, pairs, options, table.name if data.several else settings.name)
-            for table, signals in zip(data.tables, data.signals, strict=True)
-        ]
-        data.check_unchanged()
-        _check_samples(settings, data, silos, len(nodes))
-        for table, silo in zip(data.tables, silos, strict=True):
-            check_costs(silo.cost, study.settings.cost_unit_used, table.path.name)
-            spec_of(study.settings.method).check_silo(study.settings, silo)
-    except (SilographError, OSError) as error:
-        raise Refused("data", f"{settings.data_shown}: {error}") from error
-    return silos
-
-
-def _read(
-    table: FoundTable,
-    signals: Signals,
-    study: StudyFile,
-    nodes: Sequence[str],
-    pairs: Pairs,
-    options: TableOptions,
-    name: str,
-) -> Silo:
-    order, blocks = order_of(nodes, signals.names, first="the study", silo=name), study.settings.holds_out
-    read = read_costs(table.path, signals, pairs, options, order=order, blocks=blocks, on_progress=lambda part: None)
-    return Silo(name=name, pairs=pairs, cost=read.cost, n_samples=read.n_samples, blocks=read.blocks)
-
-
-def _check_samples(settings: SiteSettings, data: SiteData, silos: Sequence[Silo], n_nodes: int) -> None:
-    n_samples, least = sum(silo.n_samples or 0 for silo in silos), settings.least_samples(n_nodes)
-    if n_samples < least:
-        known = "no number of" if silos[0].n_samples is None else n_samples
-        raise Refused("samples", f"{data.place}: has {known} samples, the least is {least}")

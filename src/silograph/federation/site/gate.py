@@ -46,7 +46,8 @@ class Gate:
         `before` is the version that the run began with: with another one, no approval lets it go on.
         """
         data = self.look()
-        data.check_nodes(nodes, self._settings.name)  # first: no approval mends a table with others
+        # First: no approval mends a table with others
+        data.check_nodes(nodes, self._settings.name, missing_nodes=study.settings.missing_nodes)
         if before not in (None, data.version):
             raise Refused("data-changed", f"{data.place}: has changed since the run began")
         approval = self._approvals.get(study.sha256)

@@ -9,9 +9,12 @@ rows. The sum over every part is then known. Of few rows, it says too much of ea
 Of a site with several tables the same holds of tables, whose sum its answers are. Then it is tables that count: one in
 which a row has changed is another table.
 
+A row with a gap, or a table that lacks a node, is in the sums of some pairs and not of others. So it counts as changed
+where it came or went, but hides nobody: groups are as large as the number of those in them that are whole.
+
     ledger/key             random, made here: who has not got it cannot try rows out
     ledger/NAMES.centre    each node's mean, of the first rows that were read with these nodes
-    ledger/VERSION.rows    8 bytes per row, its keyed hash, sorted
+    ledger/VERSION.rows    8 bytes per row, its keyed hash, sorted; the last bit says whether it is whole
     ledger/VERSION.tables  the same per table, made of its rows' hashes: whatever its format, and in whatever order
     ledger/VERSION.json    how many of them, when first and last, which studies, runs and rounds. It is on the disk
                            before the first answer leaves: a version without it was never answered for
@@ -43,6 +46,7 @@ Rows = NDArray[np.uint64]  # a hash per row or per table, sorted; equal ones are
 Unit = Literal["row", "table"]
 UNITS: tuple[Unit, ...] = ("row", "table")
 HASH_BYTES, KEY_BYTES = 8, 32
+WHOLE = np.uint64(1)  # the bit of a hash that says so
 ODD = np.uint64(0x9E3779B97F4A7C15)  # spreads the numbers of equal rows over all hashes
 
 
@@ -88,9 +92,10 @@ class Comparison:
             before, now = ("one table", "several") if self.unit == "table" else ("several tables", "one")
             return f"answers left when site.toml named {before}, now it names {now}: what both show is not counted"
         if self.fewest is not None and self.fewest < least:
+            few = self.count(self.fewest) if self.fewest else f"{self.unit}s with gaps or missing nodes"
             return (
-                f"together with answers for earlier versions, answers for this one show {self.count(self.fewest)} by "
-                f"themselves; site.toml asks for {limit} = {least}"
+                f"together with answers for earlier versions, answers for this one show {few} by themselves; "
+                f"site.toml asks for {limit} = {least}"
             )
         for change in self.changes:
             if change.added > self.size - least and abs(self.size - change.earlier.size) < least:
@@ -115,14 +120,14 @@ class Ledger:
             self._folder.mkdir(exist_ok=True, mode=0o700)
             with locked(self._folder / "lock"):
                 key = self._key()
-            hashed = [self._hash_rows(signals, key) for signals in data.signals]
+            hashed = [self._hash_rows(signals, key) for signals in data.signals()]
             data.check_unchanged()
-            found = _hash_tables(hashed, key) if data.several else hashed[0]
+            found = _hash_tables(hashed, key, len(data.names)) if data.several else hashed[0].rows
             with locked(self._folder / "lock"):
                 write_bytes(path, found.tobytes(), durable=True, under_lock=True)
         return self._read_rows(data.version)
 
-    def _hash_rows(self, signals: Signals, key: bytes) -> Rows:
+    def _hash_rows(self, signals: Signals, key: bytes) -> "HashedTable":
         return _hash_rows(signals, key, self._folder / f"{_digest_of_names(signals).hex()}.centre")
 
     def answered(self) -> list[Answered]:
@@ -202,21 +207,37 @@ class Ledger:
 
 
 def fewest_told_apart(earlier: Sequence[Rows], rows: Rows) -> int | None:
-    """The size of the smallest group of rows that becomes known by itself once `rows` is answered for, too."""
+    """The size of the smallest group of rows that becomes known by itself once `rows` is answered for, too.
+
+    What counts are whole ones. A group without any has the size 0.
+    """
     if not earlier:
         return None
     every = np.unique(np.concatenate([*earlier, rows]))
     versions = np.array([np.isin(every, one, assume_unique=True) for one in earlier])
     _, group = np.unique(np.packbits(versions, axis=0), axis=1, return_inverse=True)
     inside, old = np.isin(every, rows, assume_unique=True), versions.any(axis=0)
-    n_groups = group.max() + 1
-    here, gone = (np.bincount(group.ravel()[part], minlength=n_groups) for part in (inside, ~inside))
-    divided = (here > 0) & (gone > 0)
-    parts = [*here[divided], *gone[divided], np.count_nonzero(~old)]
-    return min((int(size) for size in parts if size), default=None)
+    n_groups, whole = group.max() + 1, (every & WHOLE).astype(bool)
+
+    def sizes(part: np.ndarray) -> np.ndarray:
+        return np.bincount(group.ravel()[part], minlength=n_groups)
+
+    divided = (sizes(inside) > 0) & (sizes(~inside) > 0)
+    parts = [*sizes(inside & whole)[divided], *sizes(~inside & whole)[divided]]
+    parts += [np.count_nonzero(~old & whole)] if not old.all() else []
+    return min(map(int, parts), default=None)
 
 
-def _hash_rows(table: Signals, key: bytes, centre: Path) -> Rows:
+@dataclass(frozen=True, slots=True)
+class HashedTable:
+    """The hashes of a table's rows, and what tells whether nothing of it is missing."""
+
+    rows: Rows
+    n_nodes: int
+    varies: bool  # whether no node is constant, which is as good as missing
+
+
+def _hash_rows(table: Signals, key: bytes, centre: Path) -> HashedTable:
     """A keyed hash per row: the same for the same numbers under the same names, up to the digits of a float32.
 
     These are the digits of its distance from a centre that all versions share: of signals that ride on an offset, a
@@ -225,29 +246,36 @@ def _hash_rows(table: Signals, key: bytes, centre: Path) -> Rows:
     order = np.argsort(np.array(table.names, dtype=object))
     names = _digest_of_names(table)[: blake2b.PERSON_SIZE]
     found, middle = bytearray(), None
-    for chunk in table.chunks():
+    whole: list[NDArray[Any]] = [np.empty(0, dtype=np.bool_)]
+    least, most = np.full(table.n_nodes, np.inf), np.full(table.n_nodes, -np.inf)
+    for chunk in table.chunks(gaps=True):
         rows = np.asarray(chunk[:, order], dtype=np.float64)
         if not rows.size:
             continue
         middle = _read_centre(centre, rows) if middle is None else middle
+        whole.append(np.asarray(np.isfinite(rows).all(axis=1)))
+        least, most = np.fmin(least, np.fmin.reduce(rows)), np.fmax(most, np.fmax.reduce(rows))
         with np.errstate(over="ignore"):
             digits = np.ascontiguousarray(rows - middle, dtype=np.float32) + np.float32(0)  # -0 becomes 0
         for row in digits:
             found += blake2b(row, digest_size=HASH_BYTES, key=key, person=names).digest()
-    return _numbered(np.frombuffer(bytes(found), dtype=np.uint64))
+    hashes = _numbered(np.frombuffer(bytes(found), dtype=np.uint64), np.concatenate(whole))
+    return HashedTable(hashes, table.n_nodes, bool((least < most).all()))
 
 
-def _hash_tables(tables: Sequence[Rows], key: bytes) -> Rows:
+def _hash_tables(tables: Sequence[HashedTable], key: bytes, n_nodes: int) -> Rows:
     """A keyed hash per table: the same for the same rows, in any order and any format."""
-    digests = (blake2b(rows.tobytes(), digest_size=HASH_BYTES, key=key, person=b"table").digest() for rows in tables)
-    return _numbered(np.frombuffer(b"".join(digests), dtype=np.uint64))
+    digests = [blake2b(one.rows.tobytes(), digest_size=HASH_BYTES, key=key, person=b"table") for one in tables]
+    whole = [one.varies and one.n_nodes == n_nodes and bool((one.rows & WHOLE).all()) for one in tables]
+    return _numbered(np.frombuffer(b"".join(one.digest() for one in digests), dtype=np.uint64), np.array(whole))
 
 
-def _numbered(hashes: Rows) -> Rows:
-    """Sorted, and equal ones told apart by their number."""
-    hashes = np.sort(hashes)
+def _numbered(hashes: Rows, whole: np.ndarray) -> Rows:
+    """Sorted, equal ones told apart by their number, and whole ones from others by the last bit."""
+    order = np.argsort(hashes, kind="stable")
+    hashes, bits = hashes[order], whole[order].astype(np.uint64)
     again = np.arange(hashes.size) - np.searchsorted(hashes, hashes)  # 0 for the first of equal ones
-    return np.sort(hashes ^ (again.astype(np.uint64) * ODD))
+    return np.sort(((hashes ^ (again.astype(np.uint64) * ODD)) & ~WHOLE) | bits)
 
 
 def _digest_of_names(table: Signals) -> bytes:
@@ -257,7 +285,9 @@ def _digest_of_names(table: Signals) -> bytes:
 def _read_centre(path: Path, rows: Matrix) -> Vector:
     """The centre of the first version that had these nodes; of these rows, if there was none."""
     if not path.exists():
-        write_bytes(path, rows.mean(axis=0).tobytes(), durable=True)
+        seen = ~np.isnan(rows)  # a gap is as good as a digit, to know a row again
+        middle = np.where(seen, rows, 0.0).sum(axis=0) / np.maximum(seen.sum(axis=0), 1)
+        write_bytes(path, middle.tobytes(), durable=True)
     return np.frombuffer(path.read_bytes(), dtype=np.float64)
 
 

@@ -1,13 +1,14 @@
 """What a run leaves at a site: of one table its graph and the consensus, of several a run's folder like any other."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import nan
 from pathlib import Path
 from typing import Any
 
 from silograph._util.files import write_json
-from silograph._util.types import Vector
+from silograph._util.types import IntVector, Vector
+from silograph.analysis.doubts import Doubt
 from silograph.engine.study import StudyResult
 from silograph.federation.study_file import StudyFile
 from silograph.graph.graph import graph_on
@@ -30,10 +31,12 @@ class OwnResults:
     nodes: tuple[str, ...]
     pairs: Pairs
     consensus: Vector
-    graphs: Mapping[str, Vector]  # by silo
+    graphs: Mapping[str, Vector]  # by silo, on all pairs
+    own_nodes: Mapping[str, IntVector | None]  # by silo; None: it has all
     evidence: Reported
     reported: Reported  # what silos told of themselves, here
     sources: Mapping[str, Mapping[str, Any]]  # fields of silos' records: what they were learned from
+    doubts: Sequence[Doubt]
     setup: SetupMethod
     scalars: Mapping[str, float]  # what set-up found
     n_rounds: int
@@ -41,8 +44,8 @@ class OwnResults:
     def write_one(self, folder: Path) -> None:
         """The site's own graph, the consensus, and what is known of both."""
         (name, w), *_ = self.graphs.items()
-        for place, weights in {"own": w, "consensus": self.consensus}.items():
-            write_graphs(folder / place, graph_on(self.pairs, weights, self.nodes))
+        write_graphs(folder / "own", graph_on(self.pairs, w, self.nodes, self.own_nodes[name]))
+        write_graphs(folder / "consensus", graph_on(self.pairs, self.consensus, self.nodes))
         evidence = dict(self.evidence.get(name, {}))  # of the site's own graph, for its own people
         write_json(folder / "about.json", {**self._about(), "evidence": evidence})
 
@@ -56,6 +59,7 @@ class OwnResults:
             folder=folder,
             resumed=False,
             seconds=0.0,
+            doubts=self.doubts,
         )
         run = study_run(self._learned(), settings, self.pairs, context)
         result = replace(run.record.result, objective=None, relative_gap=None, certified=False, converged=None)
@@ -73,6 +77,8 @@ class OwnResults:
         return StudyResult(
             consensus=self.consensus,
             graphs=self.graphs,
+            nodes=self.own_nodes,
+            count=None,
             contributions={
                 name: one["contribution"] for each in told for name, one in each.items() if "contribution" in one
             },

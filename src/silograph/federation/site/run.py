@@ -9,14 +9,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from silograph._util.files import writing_folder
 from silograph._util.types import Vector
 from silograph.errors import ProtocolError, SilographError
 from silograph.federation.folders import SiteFolder
 from silograph.federation.refusals import Refused
-from silograph.federation.site.data import SiteData, fingerprint, load_silos, stamps_of, tables_of
+from silograph.federation.site.data import SiteData, fingerprint, stamps_of, tables_of
 from silograph.federation.site.results import OwnResults
 from silograph.federation.site.settings import SiteSettings
+from silograph.federation.site.silos import OwnSilos, load_silos
 from silograph.federation.site.state import LastAnswer, RunStore, forget_old
 from silograph.federation.study_file import StudyFile
 from silograph.methods.common.setup import build_setup, build_silo_method
@@ -26,6 +29,7 @@ from silograph.protocol.group import SiloGroup
 from silograph.protocol.messages import PAIRS_NONNEGATIVE, Task, Update, update_of
 from silograph.protocol.method import Method
 from silograph.protocol.sums import Subtotal, add_some
+from silograph.runs.reading import source_of
 
 SETUP, LEARN = "setup", "learn"
 
@@ -52,6 +56,7 @@ class SiteRun:
     settings: SiteSettings
     folder: Path
     data: SiteData
+    own: OwnSilos
     group: SiloGroup
     kept: RunStore
     last: LastAnswer | None = None
@@ -157,7 +162,7 @@ class SiteRun:
 
     def finish(self, task: Task, results: Path) -> Update | None:
         """Write the site's own results: graphs, and the consensus that was sent; the graph, if it is of one table."""
-        graphs = {name: state.graph for name, state in self.group.states.items() if state.graph is not None}
+        graphs = self.group.graphs()
         if self.last is None or len(graphs) < len(self.group.silos):
             raise Refused("out-of-turn", "asked to finish a run that has not ended")
         expected = {"consensus": PAIRS_NONNEGATIVE}
@@ -168,17 +173,15 @@ class SiteRun:
             (found.write_several if self.data.several else found.write_one)(inside)
         if self.data.several:
             return None
-        return update_of(task.header, self.settings.name, {"graph": graphs[self.settings.name]})
+        silo, parts = self.group.silos[0], dict[str, Vector | float](graph=graphs[self.settings.name])
+        if self.study.settings.missing_nodes == "allow":
+            parts["has"] = silo.spread(np.ones(silo.pairs.size))
+        return update_of(task.header, self.settings.name, parts)
 
     def _results(self, last: LastAnswer, consensus: Vector, graphs: Mapping[str, Vector]) -> OwnResults:
         sources = {
-            silo.name: {
-                "file": str(table.path),
-                "sha256": self.data.known.sha256[str(table.path)],
-                "n_samples": silo.n_samples,
-                "mean_squared_difference": float(silo.cost.mean()),
-            }
-            for table, silo in zip(self.data.tables, self.group.silos, strict=True)
+            silo.name: source_of(table, read, self.data.known.sha256[str(table.path)])
+            for table, silo, read in zip(self.data.tables, self.own.silos, self.own.read, strict=True)
         }
         return OwnResults(
             run=self.run,
@@ -188,9 +191,11 @@ class SiteRun:
             pairs=self.group.pairs,
             consensus=consensus,
             graphs=graphs,
+            own_nodes={silo.name: silo.nodes for silo in self.group.silos},
             evidence={name: state.evidence for name, state in self.group.states.items() if state.evidence},
             reported=last.own,
             sources=sources,
+            doubts=self.own.doubts(self.study),
             setup=build_setup(self.study.settings, self.group.pairs),
             scalars=last.scalars,
             n_rounds=last.answer.header.round,
@@ -217,7 +222,7 @@ def open_site_run(
     sites: Sequence[str],
 ) -> SiteRun:
     """Read the site's tables for a run, and the state that the site keeps of it."""
-    silos = load_silos(settings, data, study, nodes)
+    own = load_silos(settings, data, study, nodes)
     about: dict[str, Any] = {
         "study": study.sha256,
         "silos": list(sites),
@@ -234,7 +239,8 @@ def open_site_run(
         settings=settings,
         folder=folder.path,
         data=data,
-        group=SiloGroup(silos),
+        own=own,
+        group=SiloGroup(own.silos),
         kept=kept,
     )
     try:

@@ -202,7 +202,8 @@ class SiteService:
         try:
             data, nodes = self._gate.look(), self.folder.nodes
             if nodes.exists():
-                data.check_nodes(nodes.read_text(encoding="utf-8").splitlines(), self.settings.name)
+                names = nodes.read_text(encoding="utf-8").splitlines()
+                data.check_nodes(names, self.settings.name, missing_nodes="allow")  # each study says whether it is
         except Refused as error:
             if error.code == "nodes":
                 return "other nodes"

@@ -16,7 +16,7 @@ METHODS = built_in()
 FEW_SAMPLES = 20  # however few the nodes
 LARGEST_SETTINGS = 1_000_000  # bytes
 SECTIONS = {
-    "table": ("drop", "key", "header"),
+    "table": ("drop", "key", "header", "keep_rows"),
     "limits": (
         "min_samples",
         "min_new_samples",
@@ -55,6 +55,8 @@ drop = {drop}
 {key}
 # Whether the first row holds the names of the nodes; left out: silograph looks
 {header}
+# A column that says which rows to learn from (true, 1, yes) and which not, such as one of scrubbed volumes
+{keep_rows}
 
 [limits]
 # Take part only with at least this many samples: of few, a sum says more of each. Left out: as many as nodes, or 20
@@ -95,6 +97,7 @@ class SiteSettings:
     drop: tuple[str, ...] = ()
     key: str | None = None
     header: bool | None = None  # None: look
+    keep_rows: str | None = None  # a column that says which rows count; None: all
     min_samples: int | None = None  # None: see `least_samples`
     min_new_samples: int = 20  # fewest rows that a changed table may tell apart from those answered before
     min_tables: int = 5  # of several: fewest to answer for, and fewest that a change may tell apart
@@ -163,6 +166,7 @@ def write_site(folder: Path, settings: SiteSettings) -> Path:
     least = settings.min_samples
     values["min_samples"] = "# min_samples = 100" if least is None else f"min_samples = {least}"
     values["key"] = '# key = "signals"' if settings.key is None else f"key = {values['key']}"
+    values["keep_rows"] = '# keep_rows = "good"' if settings.keep_rows is None else f"keep_rows = {values['keep_rows']}"
     values["header"] = "# header = true" if settings.header is None else f"header = {values['header']}"
     return write_text(path, TEMPLATE.format(**values))
 

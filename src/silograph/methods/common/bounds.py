@@ -6,7 +6,8 @@
 The forces v_i of a round miss Σ v_i ≤ λ by a little. The coordinator tells what is missing, r = λ − Σ v_i (all of it on
 the edges of u, only what is too much elsewhere), and the silos take equal shares δ of it: the fused ones if there are
 any, as their forces have room to grow and their graphs are u, where a change of force costs nothing to first order;
-otherwise all. A silo whose ‖v_i + δ‖ exceeds ρ lessens its positive entries until it does not, which keeps Σ v_i ≤ λ.
+otherwise all. Where silos lack nodes, all of this is pair by pair, among those that have the pair, and λ is λ_e.
+A silo whose ‖v_i + δ‖ exceeds ρ lessens its positive entries until it does not, which keeps Σ v_i ≤ λ.
 """
 
 from dataclasses import replace
@@ -25,7 +26,7 @@ BOUND_TOL, LOOSE = 1e-12, 1e-9  # relative gap of the solve behind a bound, aske
 DUAL_FIELDS = {"bound": BOUND, "boundless": FLAG}
 
 
-def missing_share(force_sum: Vector, u: Vector, *, lam: float, n_sharing: float) -> Vector:
+def missing_share(force_sum: Vector, u: Vector, *, lam: float | Vector, n_sharing: float | Vector) -> Vector:
     """δ, the share of what the forces miss, for each silo that takes one."""
     missing = lam - force_sum
     share: Vector = np.where(u > 0, missing, np.minimum(missing, 0.0)) / n_sharing

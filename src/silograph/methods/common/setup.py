@@ -8,6 +8,12 @@
 
 Silos that are alike need no force: then ρ_ref = 0, and all learn the pooled graph. The coordinator sees sums: of log θ,
 of numbers of edges, of costs (whose mean makes the pooled problem), of ‖v_i‖², of v_i.
+
+Where silos may lack nodes, it also sees how many have each pair, n_e: the pooled problem is of means over those
+(pooling.py), the penalty of a pair is λ_e = λ n_e/I, and λ_max the largest of I Σ v_ie / n_e. For ρ_ref, a silo takes
+the pooled optimum with the degrees that its nodes have there, neighbours that it lacks included. So v_i says how far
+its costs are from the mean, as in a silo that lacks nothing. With the degrees among its own nodes alone, a node whose
+neighbours are all elsewhere would make ρ_ref infinite, and one with a weak neighbour left nearly so.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,21 +43,11 @@ from silograph.local.prox import prox_step, resting_force
 from silograph.local.solvers.gradient import is_sound
 from silograph.local.solvers.polish import solve_to_rounding
 from silograph.methods.common.bounds import joint_scale
+from silograph.methods.common.pooling import CostSum, PooledOptimum, count_of, mean_over
 from silograph.methods.common.registry import spec_of
 from silograph.methods.common.settings import StudySettings
 from silograph.methods.common.setup_checks import ALIKE, ScalarsError, SetupSilo, check_model, check_scalars, take_turn
-from silograph.protocol.messages import (
-    COSTS,
-    FORCE,
-    NUMBER,
-    NUMBER_NONNEGATIVE,
-    PAIRS_NONNEGATIVE,
-    Field,
-    Parts,
-    Step,
-    Task,
-    Total,
-)
+from silograph.protocol.messages import COSTS, FORCE, HAS, NUMBER, NUMBER_NONNEGATIVE, Field, Parts, Step, Task, Total
 from silograph.protocol.method import Answer, Cohort, Decision, Method, States
 from silograph.protocol.silo import Silo, SiloState
 from silograph.protocol.units import Units, units_of
@@ -68,12 +64,13 @@ STEPS = MappingProxyType(
         "degree": Step(down={"theta": NUMBER_NONNEGATIVE}, up={"degree": DEGREE}),
         "costs": Step(down={}, up={"cost": COSTS}),
         "forces": Step(
-            down={"u": PAIRS_NONNEGATIVE, "alpha": NUMBER, "beta": NUMBER},
+            down={"u": Field("pairs", nonnegative=True, whole=True), "alpha": NUMBER, "beta": NUMBER},
             up={"force_square": Field("number", "slope²", nonnegative=True)},
         ),
         "empty": Step(down={"rho": NUMBER, "alpha": NUMBER, "beta": NUMBER}, up={"force": FORCE}),
     }
 )
+COSTS_AND_COUNT = Step(down={}, up={"cost": COSTS, "count": HAS})  # where silos may lack nodes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -92,11 +89,21 @@ class ModelParameters:
     degree_reached: bool = True
     start: Vector | None = None  # the consensus of a similar study
     cost_unit: float = 1.0
-    cost_sum: Vector | None = None  # of all silos, where the method sends it down
+    cost_sum: Vector | None = None  # of all silos, where the method needs it
+    count: Vector | None = None  # of the silos that have each pair; None: all have all
 
     def problem(self, silo: Silo) -> LocalProblem:
         """The silo's own problem."""
         return silo.problem(alpha=self.alpha, beta=self.beta, zeta=self.zeta)
+
+    @property
+    def penalty(self) -> float | Vector:
+        """λ, or λ_e = λ n_e/I, pair by pair."""
+        return self.lam if self.count is None else self.lam * (self.count / self.n_silos)
+
+    def pooled_optimum(self, sums: CostSum) -> PooledOptimum:
+        """The pooled graph of these sums."""
+        return sums.solve(alpha=self.alpha, beta=self.beta, zeta=self.zeta, shift=self.lam / self.n_silos)
 
     @property
     def units(self) -> Units:
@@ -133,7 +140,8 @@ class SetupState:
     degree_reached: bool = True
     alpha: float = np.nan
     beta: float = np.nan
-    cost: Vector | None = None  # the mean of all silos'
+    cost: Vector | None = None  # the sum of all silos'
+    count: Vector | None = None  # of the silos that have each pair; None: all have all
     pooled: Vector | None = None
     rho: float = 0.0
     lam: float = 0.0
@@ -146,7 +154,6 @@ class Setup:
     """The exchange. Either a degree or α and β; either coupling and sparsity, or ρ and λ, or neither."""
 
     name: ClassVar[str] = "setup"
-    steps: ClassVar[Mapping[str, Step]] = STEPS
     states: ClassVar[States] = States(silo=SetupSilo, coordinator=SetupState, outcome=ModelParameters)
 
     degree: float | None = None
@@ -158,6 +165,12 @@ class Setup:
     lam: float | None = None
     zeta: float = 0.0
     cost_unit: float = 1.0
+    missing_nodes: bool = False  # whether silos may lack some
+
+    @property
+    def steps(self) -> Mapping[str, Step]:
+        """Every kind of exchange."""
+        return {**STEPS, "costs": COSTS_AND_COUNT} if self.missing_nodes else STEPS
 
     def units(self, task: Task) -> Units:
         if "alpha" not in task.parts:
@@ -185,13 +198,14 @@ class Setup:
             kept = replace(kept, thetas=(*kept.thetas, theta))
             return Answer(parts={"degree": mean_degree(problem, solution.w)}, start=solution.y, state=kept)
         if step == "costs":
-            return Answer(parts={"cost": silo.cost}, state=kept)
+            return Answer(parts=terms_of(silo, self.missing_nodes), state=kept)
         alpha, beta = task.number("alpha"), task.number("beta")
         check_model(self, kept, alpha, beta)
         problem = silo.problem(alpha=alpha, beta=beta, zeta=self.zeta)
         if step == "forces":
             u = task.vector("u")
-            force = resting_force(problem, u)
+            degrees = silo.study_pairs.degrees(u) if silo.nodes is not None else None
+            force = resting_force(problem, silo.take(u), None if degrees is None else degrees[silo.nodes])
             kept = replace(kept, alpha=alpha, force_square=float(dot(force, force)), u_square=float(dot(u, u)))
             return Answer(parts={"force_square": kept.force_square}, state=kept)
         if not (rho := task.number("rho")) > 0:
@@ -253,7 +267,7 @@ class Setup:
         return Decision(state=state, step="costs", record=record)
 
     def _take_costs(self, cohort: Cohort, state: SetupState, total: Total) -> Decision[SetupState]:
-        state = replace(state, cost=total.vector("cost") / total.n_silos)
+        state = replace(state, cost=total.vector("cost"), count=count_of(cohort, total))
         if self.coupling is None:
             return self._end(cohort, replace(state, rho=self.rho or 0.0, lam=self.lam or 0.0), {})
         pooled = self._pooled(cohort, state, lam=0.0)
@@ -274,7 +288,10 @@ class Setup:
 
     def _take_empty(self, cohort: Cohort, state: SetupState, total: Total) -> Decision[SetupState]:
         assert self.sparsity is not None
-        largest = float(total.vector("force").max())
+        force = total.vector("force")
+        if state.count is not None:
+            force = cohort.n_silos * mean_over(force, state.count)
+        largest = float(force.max())
         state = replace(state, lam_largest=largest, lam=self.sparsity * max(largest, 0.0))
         return self._end(cohort, state, {"rho": state.rho, "lam": state.lam})
 
@@ -295,20 +312,22 @@ class Setup:
             degree=state.degree,
             degree_reached=state.degree_reached,
             cost_unit=self.cost_unit,
+            cost_sum=None if state.count is None else state.cost,
+            count=state.count,
         )
         return Decision(outcome=parameters, record=record)
 
     def _pooled(self, cohort: Cohort, state: SetupState, *, lam: float) -> Vector:
         """The optimum of all silos' data together, each silo counting alike: the start, and the fully fused graph."""
         assert state.cost is not None
-        problem = LocalProblem(
-            cost=state.cost + lam / cohort.n_silos,
-            pairs=cohort.pairs,
-            quadratic=4 * state.beta,
-            alpha=state.alpha,
-            zeta=self.zeta,
-        )
-        return solve_to_rounding(problem, None).w
+        sums = CostSum.of(cohort.pairs, state.cost, float(cohort.n_silos) if state.count is None else state.count)
+        return sums.solve(alpha=state.alpha, beta=state.beta, zeta=self.zeta, shift=lam / cohort.n_silos).u
+
+
+def terms_of(silo: Silo, missing_nodes: bool) -> Parts:
+    """The silo's terms of the pooled costs; where nodes may be missing, also that it has the pairs it has."""
+    count = {"count": np.ones(silo.pairs.size)} if missing_nodes else {}
+    return {"cost": silo.cost, **count}
 
 
 class SetupMethod(Method, Protocol):
@@ -361,6 +380,7 @@ def _usual_setup(settings: StudySettings, pairs: Pairs) -> Setup:
         lam=settings.lam,
         zeta=settings.zeta_used,
         cost_unit=settings.cost_unit_used,
+        missing_nodes=settings.missing_nodes == "allow",
     )
 
 

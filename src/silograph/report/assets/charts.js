@@ -37,10 +37,12 @@ function matrixOf(graph, minus = null) {
   });
   add(graph, 1);
   if (minus) add(minus, -1);
+  const seen = new Set([...run.nodes.keys()].filter((node) => !graph.lacks.has(node)).map((node) => cellOf[node]));
+  matrix.forEach((row, i) => row.forEach((_, j) => { if (!seen.has(i) || !seen.has(j)) row[j] = NaN; }));
   return matrix;
 }
 
-function drawMatrix(id, matrix, { difference = false } = {}) {
+function drawMatrix(id, matrix, { difference = false, gaps = false } = {}) {
   const named = perCell === 1, shown = named && nodeCount <= (narrow() ? 12 : 60);
   const names = run.order.map((node) => plain(run.nodes[node], narrow() ? 10 : 16));
   const marks = [...names.keys()];
@@ -48,11 +50,11 @@ function drawMatrix(id, matrix, { difference = false } = {}) {
   const ticks = (yes) => yes ? { tickvals: marks, ticktext: names, tickfont: { size: nodeCount > 36 ? 9 : 11 } } : { showticklabels: false, ticks: "" };
   const axis = { ...AXIS, showgrid: false, constrain: "domain", constraintoward: "center", range: [-.5, cells - .5], fixedrange: false };
   const caption = named ? "nodes, in the order of their groups" : `${nodeCount} nodes in the order of their groups, ${perCell} to a cell`;
-  const limit = difference ? Math.max(...matrix.map((row) => row.reduce((most, value) => Math.max(most, Math.abs(value)), 0))) || 1 : largest;
+  const limit = difference ? Math.max(...matrix.map((row) => row.reduce((most, value) => Math.max(most, Math.abs(value) || 0), 0))) || 1 : largest;
   chart(id, [{ type: "heatmap", z: matrix, zmin: difference ? -limit : 0, zmax: limit, colorscale: difference ? DIFFERENCE : WEIGHTS,
-    hoverinfo: "none", xgap: cells <= 60 ? 1 : 0, ygap: cells <= 60 ? 1 : 0,
+    hoverinfo: "none", xgap: cells <= 60 && !gaps ? 1 : 0, ygap: cells <= 60 && !gaps ? 1 : 0,
     colorbar: { title: { text: difference ? "difference" : "weight", side: "top" }, thickness: 12, len: .6, outlinewidth: 0, tickfont: { size: 11 } } }],
-    { margin: { l: 8, r: 8, t: 8, b: namedBelow ? 8 : 34 }, shapes: named ? communityLines() : [], plot_bgcolor: "#fff",
+    { margin: { l: 8, r: 8, t: 8, b: namedBelow ? 8 : 34 }, shapes: named ? communityLines() : [], plot_bgcolor: gaps ? styled("absent") : "#fff",
       xaxis: { ...axis, ...ticks(namedBelow), tickangle: -60, title: namedBelow ? undefined : { text: caption, font: { size: 12, color: SOFT } } },
       yaxis: { ...axis, ...ticks(shown), range: [cells - .5, -.5], scaleanchor: "x", constraintoward: "top" } });
   tellCells(byId(id));
@@ -63,7 +65,7 @@ function tellCells(matrix) {
   if (matrix.told) return;
   matrix.told = true;
   const names = (cell) => run.order.slice(cell * perCell, (cell + 1) * perCell).map((node) => run.nodes[node]).join(", ");
-  matrix.on("plotly_hover", ({ points: [{ x, y, z }], event }) => showTip({ originalEvent: event }, `${names(y)}\n${names(x)}\n${short(z)}`));
+  matrix.on("plotly_hover", ({ points: [{ x, y, z }], event }) => showTip({ originalEvent: event }, `${names(y)}\n${names(x)}\n${Number.isFinite(z) ? short(z) : "not observed"}`));
   matrix.on("plotly_unhover", () => { tip.hidden = true; });
 }
 
@@ -85,22 +87,24 @@ function drawMatrices() {
   drawMatrices.done = true;
   if (!others.length) { byId("matrix-silo-figure").remove?.(); byId("matrix-controls").hidden = true; return; }
   byId("matrix-silo-name").textContent = difference ? `${state.graph.name} minus consensus` : state.graph.name;
-  drawMatrix("matrix-silo", difference ? matrixOf(state.graph, main) : matrixOf(state.graph), { difference });
+  const gaps = state.graph.lacks.size > 0;
+  byId("absent-says").hidden = !gaps;
+  drawMatrix("matrix-silo", difference ? matrixOf(state.graph, main) : matrixOf(state.graph), { difference, gaps });
 }
 
 function drawContributions() {
-  const told = run.silos.filter((silo) => silo.share !== null);
+  const told = run.silos.filter((silo) => silo.share !== null && silo.drawn), equal = 1 / run.silos.length;
   if (!told.length) { says("contributions", "Silos did not tell their contributions."); return; }
   const label = (silo) => silo.fused ? "∞, fused" : `γ ${short(silo.contribution)}`;
   const most = Math.max(...told.map((silo) => silo.share));
   chart("contributions", [
     { type: "bar", orientation: "h", y: told.map((_, place) => place), x: told.map((silo) => silo.share), text: told.map(label), textposition: "auto", insidetextanchor: "start", cliponaxis: false,
       marker: { color: SOFT }, customdata: told.map((silo) => plain(silo.name, 40)), hovertemplate: "%{customdata}: %{x:.1%} (%{text})<extra></extra>" }],
-    { height: Math.max(240, 30 * told.length + 80), margin: { l: 8, r: 8, t: 22, b: 44 },
-      xaxis: { ...AXIS, tickformat: ".0%", range: [0, Math.max(most, 1 / told.length) * 1.12], title: title("share of all contributions") },
+    { height: Math.max(240, (told.length > 25 ? 18 : 30) * told.length + 80), margin: { l: 8, r: 8, t: 22, b: 44 },
+      xaxis: { ...AXIS, tickformat: equal < .02 ? ".2%" : ".0%", range: [0, Math.max(most, equal) * 1.12], title: title("share of all contributions") },
       yaxis: { ...AXIS, ticks: "", tickvals: told.map((_, place) => place), ticktext: told.map((silo) => `${plain(silo.name)} `), range: [told.length - .4, -.6], showgrid: false },
-      shapes: [{ type: "line", x0: 1 / told.length, x1: 1 / told.length, yref: "paper", y0: 0, y1: 1, line: { color: INK, width: 1.5, dash: "dot" } }],
-      annotations: [{ x: 1 / told.length, y: 1, yref: "paper", yanchor: "bottom", text: "equal shares", showarrow: false, font: { size: 11, color: SOFT } }] });
+      shapes: [{ type: "line", x0: equal, x1: equal, yref: "paper", y0: 0, y1: 1, line: { color: INK, width: 1.5, dash: "dot" } }],
+      annotations: [{ x: equal, y: 1, yref: "paper", yanchor: "bottom", text: "equal shares", showarrow: false, font: { size: 11, color: SOFT } }] });
 }
 
 function drawSimilarity() {
@@ -125,7 +129,7 @@ function drawDegrees() {
   const looks = [{ color: hasSilos ? RED : SOFT }, { color: BLUE, pattern: { shape: "/", bgcolor: BLUE, fgcolor: "#fff", size: 6, solidity: .25 } }];
   chart("degrees", degrees.map((degree, which) => {
     const counts = new Array(bins).fill(0);
-    degree.forEach((value) => { counts[Math.floor(value / width)] += 1; });
+    degree.forEach((value, node) => { if (!shown[which].lacks.has(node)) counts[Math.floor(value / width)] += 1; });
     return { type: "bar", name: plain(shown[which].name), x: labels.map((_, bin) => bin), y: counts, customdata: labels, marker: looks[which],
       hovertemplate: "%{y} nodes with %{customdata} neighbours<extra></extra>" };
   }), { showlegend: shown.length > 1, barmode: "group", bargap: .2, height: 320, legend: { orientation: "h", y: 1.08, x: 0, yanchor: "bottom" },

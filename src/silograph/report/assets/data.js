@@ -17,11 +17,15 @@ for (const graph of run.graphs) {
   graph.ranked = graph.weights.map((_, edge) => edge).sort((a, b) => graph.weights[b] - graph.weights[a] || a - b);
   graph.code = graph.rows.map((row, edge) => row * nodeCount + graph.cols[edge]);
   graph.weightOf = new Map(graph.code.map((code, edge) => [code, graph.weights[edge]]));
+  graph.lacks = new Set(graph.absent);
 }
 const largest = Math.max(0, ...run.graphs.map((graph) => graph.ranked.length ? graph.weights[graph.ranked[0]] : 0));
 
 /* Whether an edge of a silo is one of the consensus; of a run over one table, nothing is shared. */
 const isShared = (graph, edge) => main.weightOf.has(graph.code[edge]);
+/* The silos that could have an edge, as they have both of its nodes, and those that do. */
+const observing = (code) => others.filter((other) => !other.lacks.has(Math.floor(code / nodeCount)) && !other.lacks.has(code % nodeCount));
+const having = (code) => others.filter((other) => other.weightOf.has(code));
 const colourOf = (graph, edge) => !hasSilos ? SOFT : isShared(graph, edge) ? RED : BLUE;
 
 /* How many edges have at least this weight. */
@@ -86,7 +90,7 @@ function edgesCsv(graph) {
   graph.rows.forEach((row, edge) => {
     lines.push(`${field(run.nodes[row])},${field(run.nodes[graph.cols[edge]])},${allDigits(graph.weights[edge])}`);
   });
-  run.nodes.forEach((name, node) => { if (!touched.has(node)) lines.push(`${field(name)},,`); });
+  run.nodes.forEach((name, node) => { if (!touched.has(node) && !graph.lacks.has(node)) lines.push(`${field(name)},,`); });
   return lines.join("\r\n") + "\r\n";
 }
 

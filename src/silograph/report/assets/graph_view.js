@@ -41,6 +41,7 @@ class GraphView {
         label: "data(label)", color: INK, "text-outline-color": "#fff", "text-outline-width": 2.5, "text-outline-opacity": .9,
         "font-family": "system-ui, sans-serif", "text-valign": "top", "text-margin-y": -2, "text-opacity": 0, "text-events": "no",
         "z-index": 2 } },
+      { selector: "node.absent", style: { "background-color": "#fff", "border-color": SOFT, "border-style": "dotted", "border-width": 1.5, color: SOFT } },
       { selector: "edge", style: {
         "curve-style": "haystack", "haystack-radius": 0, width: "data(width)", "line-color": "data(colour)", "line-opacity": .75, "z-index": 1 } },
       { selector: "edge.own", style: { "line-style": "dashed", "line-dash-pattern": [7, 4] } },
@@ -77,7 +78,7 @@ class GraphView {
     this.cy.batch(() => {
       this.cy.remove("edge");
       this.cy.remove("node[^width]");
-      this.cy.add(nodes.map((node) => ({ group: "nodes", data: { id: `n${node}`, node, label: clipped(run.nodes[node]) },
+      this.cy.add(nodes.map((node) => ({ group: "nodes", classes: graph.lacks.has(node) ? "absent" : "", data: { id: `n${node}`, node, label: clipped(run.nodes[node]) },
         position: { x: SIZE * this.places[node][0], y: -SIZE * this.places[node][1] } })));
     });
     this.edges = [];

@@ -22,13 +22,13 @@ function edgeText(graph, edge) {
   const lines = [`${run.nodes[graph.rows[edge]]} – ${run.nodes[graph.cols[edge]]}`, `weight ${short(graph.weights[edge])} in ${graph.name}`];
   if (hasSilos) {
     if (!graph.main) lines.push(main.weightOf.has(code) ? `consensus: ${short(main.weightOf.get(code))}` : "not in the consensus");
-    const having = others.filter((other) => other.weightOf.has(code)).length;
-    lines.push(`an edge of ${having} of ${counted(others.length, "silo")}`);
+    lines.push(`an edge of ${having(code).length} of ${counted(observing(code).length, "silo")}`);
   }
   return lines.join("\n");
 }
 
 function nodeText(graph, node) {
+  if (graph.lacks.has(node)) return `${run.nodes[node]}\nnot observed in ${graph.name}`;
   const near = neighboursOf(graph, node, state.threshold);
   const names = near.slice(0, 5).map((one) => `${run.nodes[one.node]} (${short(one.weight)})`);
   const rest = near.length > 5 ? ` and ${near.length - 5} more` : "";
@@ -123,6 +123,7 @@ function buildThumbs() {
     if (graph.main) thumb.disabled = true; else thumb.addEventListener("click", () => showGraph(graph));
     byId("thumbs").append(thumb);
   }
+  if (others.length > MOST_THUMBS) byId("thumbs-says").textContent = `Small graphs of ${MOST_THUMBS} silos; choose one of the other ${others.length - MOST_THUMBS} by name above.`;
 }
 
 function drawThumb(thumb) {

@@ -78,9 +78,20 @@ function sayBrain() {
   byId("brain-says").textContent = `${state.graph.name}, from three sides, with the threshold set above. Coordinates are in MNI space.${where}`;
 }
 
+/* Graphs to choose from, those of a site together. */
+function listGraphs(choice, graphs) {
+  const siteOf = new Map(run.silos.map((silo) => [silo.name, silo.site])), groups = new Map();
+  for (const graph of graphs) {
+    const option = element("option", graph.name, { value: run.graphs.indexOf(graph) }), site = siteOf.get(graph.name);
+    if (!site) { choice.append(option); continue; }
+    if (!groups.has(site)) { groups.set(site, element("optgroup", null, { label: site })); choice.append(groups.get(site)); }
+    groups.get(site).append(option);
+  }
+}
+
 function buildControls() {
   byId("main-name").textContent = main.main && hasSilos ? "consensus" : "graph";
-  run.graphs.forEach((graph, number) => { if (number) byId("silo").append(element("option", graph.name, { value: number })); });
+  listGraphs(byId("silo"), run.graphs.slice(1));
   byId("node-names").append(...run.nodes.map((name) => element("option", null, { value: name })));
   byId("threshold").value = stepOf(state.threshold);
   byId("silo").addEventListener("change", () => showGraph(run.graphs[byId("silo").value]));
@@ -103,6 +114,11 @@ function fillLegend() {
   for (const [kind, text] of entries) {
     const entry = element("span");
     entry.append(element("i", null, { class: `key ${kind}` }), text);
+    legend.append(entry);
+  }
+  if (others.some((graph) => graph.lacks.size)) {
+    const entry = element("span");
+    entry.append(element("i", null, { class: "key ring" }), "a node that this silo lacks");
     legend.append(entry);
   }
   const few = nodeCount > run.fluid ? ` With ${nodeCount.toLocaleString("en")} nodes, drawings show only the ${run.drawn.toLocaleString("en")} strongest edges and the nodes they join; the matrices show all.` : "";

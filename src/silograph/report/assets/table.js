@@ -12,9 +12,9 @@ function tableColumns() {
   ];
   if (!hasSilos) return columns;
   const inMain = (edge) => main.weightOf.get(graph.code[edge]) || 0;
-  const having = (edge) => others.filter((other) => other.weightOf.has(graph.code[edge])).length;
+  const count = (edge) => having(graph.code[edge]).length;
   if (!graph.main) columns.push({ key: "consensus", title: "in consensus", number: true, value: inMain, text: (edge) => inMain(edge) ? even(inMain(edge)) : "–" });
-  columns.push({ key: "silos", title: "silos with it", number: true, value: having, text: (edge) => `${having(edge)} of ${others.length}` });
+  columns.push({ key: "silos", title: "silos with it", number: true, value: count, text: (edge) => `${count(edge)} of ${observing(graph.code[edge]).length}` });
   return columns;
 }
 
@@ -68,7 +68,7 @@ function download() {
 
 function buildTable() {
   const choice = byId("table-graph");
-  run.graphs.forEach((graph, number) => choice.append(element("option", graph.name, { value: number })));
+  listGraphs(choice, run.graphs);
   choice.value = run.graphs.indexOf(table.graph);
   if (run.graphs.length === 1) byId("table-graph-control").hidden = true;
   choice.addEventListener("change", () => { table.graph = run.graphs[choice.value]; table.rows = PAGE_ROWS; drawTable(); });

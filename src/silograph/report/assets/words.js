@@ -7,6 +7,8 @@ function fillWords() {
   const verdict = byId("verdict");
   verdict.textContent = run.verdict.text;
   verdict.classList.add(run.verdict.good === null ? "none" : run.verdict.good ? "good" : "bad");
+  byId("doubts").hidden = !run.doubts.length;
+  byId("doubts-list").append(...run.doubts.map((text) => element("li", text)));
   for (const answer of run.reading) {
     const card = element("div", null, { class: "answer" });
     const list = element("ul");
@@ -23,23 +25,45 @@ function fillSilos() {
   if (!hasSilos) { byId("silos-section").hidden = true; return; }
   const table = byId("silos-table");
   const head = element("tr");
-  const columns = ["silo", "samples", "edges", "weight on edges of its own", "contribution γ", "share"];
+  const lacks = run.silos.some((silo) => silo.missing.length), drops = run.silos.some((silo) => silo.dropped);
+  const columns = ["silo", "samples", ...(drops ? ["rows dropped"] : []), "edges", "weight on edges of its own", "contribution γ", "share", ...(lacks ? ["nodes not observed"] : [])];
   columns.forEach((name, column) => head.append(element("th", name, { scope: "col", class: column ? "number" : "" })));
   table.append(element("thead"), element("tbody"));
   table.tHead.append(head);
   const told = (value, as = String) => value === null || value === undefined ? "not told" : as(value);
-  const percent = (value) => `${(100 * value).toFixed(0)}%`;
-  for (const silo of run.silos) {
+  const percent = (value) => `${(100 * value).toFixed(0 < value && value < .01 ? 2 : 0)}%`;
+  const some = (names) => names.length > 8 ? `${names.slice(0, 8).join(", ")} and ${names.length - 8} more` : names.join(", ");
+  let site = null;
+  const bySite = [...new Set(run.silos.map((silo) => silo.site))].flatMap((one) => run.silos.filter((silo) => silo.site === one));
+  for (const silo of bySite) {
+    if (silo.site !== null && silo.site !== site) table.tBodies[0].append(siteRow(silo.site, columns.length));
+    site = silo.site;
     const row = element("tr");
     const weight = silo.fused ? "∞ (fused)" : told(silo.contribution, even);
-    const cells = [told(silo.samples), told(silo.edges), silo.here ? percent(silo.own) : "kept by the site", weight, told(silo.share, percent)];
-    row.append(element("th", silo.name, { scope: "row" }), ...cells.map((text) => element("td", text, { class: "number" })));
+    const cells = [told(silo.samples), ...(drops ? [String(silo.dropped)] : []), told(silo.edges), silo.here ? percent(silo.own) : "kept by the site", weight, told(silo.share, percent)];
+    const name = silo.silos ? `${silo.name} (${counted(silo.silos, "silo")} together)` : silo.name;
+    row.append(element("th", name, { scope: "row" }), ...cells.map((text) => element("td", text, { class: "number" })));
+    if (lacks) row.append(element("td", silo.missing.length ? `${silo.missing.length}: ${some(silo.missing)}` : "none", { class: "names", title: silo.missing.join(", ") }));
     table.tBodies[0].append(row);
+  }
+  const drawn = run.silos.filter((silo) => silo.drawn).length;
+  if (drawn < run.silos.length) {
+    byId("drawn-says").textContent = `Of ${counted(run.silos.length, "silo")}, graphs, contributions and similarities of the ${drawn} farthest from the consensus are drawn `
+      + "on this page. The table above has all; the graphs of the others are in the run’s folder.";
   }
   if (run.kept.length) {
     byId("kept-says").textContent = `${counted(run.kept.length, "site")} kept ${run.kept.length === 1 ? "its graph" : "their graphs"} `
-      + `(${run.kept.join(", ")}): only what ${run.kept.length === 1 ? "it" : "they"} told is shown.`;
+      + `(${some(run.kept)}): only what ${run.kept.length === 1 ? "it" : "they"} told is shown.`;
   }
+}
+
+/* A line above the silos of one site. */
+function siteRow(site, width) {
+  const own = run.silos.filter((silo) => silo.site === site), samples = own.map((silo) => silo.samples);
+  const total = samples.includes(null) ? "" : `, ${counted(samples.reduce((a, b) => a + b, 0), "sample")}`;
+  const row = element("tr", null, { class: "site" });
+  row.append(element("th", `${site}: ${counted(own.length, "silo")}${total}`, { scope: "colgroup", colspan: width }));
+  return row;
 }
 
 function fillRecord() {

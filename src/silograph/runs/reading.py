@@ -1,0 +1,172 @@
+"""From files to silos: headers first, so that all tables are known to fit, then the values, one table at a time."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from silograph._util.files import sha256_of
+from silograph._util.types import IntVector
+from silograph.analysis.tables import TableFacts, facts_of
+from silograph.data.alignment import all_nodes, order_of, wrong_way_round
+from silograph.data.costs import TableCosts, TableOptions, read_costs
+from silograph.data.folders import FoundTable
+from silograph.errors import MissingExtraError, SignalError, SilographError, SilosError
+from silograph.graph.pairs import Pairs
+from silograph.methods.common.settings import StudySettings
+from silograph.protocol.silo import Silo
+from silograph.runs.request import LearnRequest
+
+OnProgress = Callable[[str, float | None], None]  # what is going on, and which part of it is done, where that is known
+MOST_FAULTS = 5  # tables that an error tells of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tables:
+    """All tables, read."""
+
+    nodes: tuple[str, ...]
+    pairs: Pairs
+    silos: list[Silo]
+    sources: Mapping[str, Mapping[str, Any]]  # what each silo's record tells of its file
+    facts: Sequence[TableFacts]  # by which doubtful ones are known
+
+    @property
+    def checksums(self) -> list[str]:
+        """The SHA-256 of each file."""
+        return [source["sha256"] for source in self.sources.values()]
+
+
+class Faults:
+    """What is wrong with some of many tables, told at once rather than one at each try."""
+
+    def __init__(self) -> None:
+        self.errors: list[SilographError] = []
+
+    @contextmanager
+    def collecting(self) -> Iterator[None]:
+        """Keep an error of one table; what is wrong with the installation is raised."""
+        try:
+            yield
+        except MissingExtraError:
+            raise
+        except SilographError as error:
+            self.errors.append(error)
+
+    def check(self, n_tables: int, *, stopped: bool = False) -> None:
+        """Raise the errors as one, if there are any."""
+        if len(self.errors) == 1 and (n_tables == 1 or not stopped):
+            raise self.errors[0]
+        if self.errors:
+            some, rest = self.errors[:MOST_FAULTS], len(self.errors) - MOST_FAULTS
+            more = [f"… and {rest} more."] if rest > 0 else ["The tables after these were not read."] if stopped else []
+            many = f"{len(self.errors)} of {n_tables} tables cannot be used:"
+            raise type(some[0])("\n".join([many, *map(str, some), *more])) from some[0]
+
+
+def read_tables(request: LearnRequest, on_progress: OnProgress) -> Tables:
+    """Every table as a silo, its nodes in the order of the first, or of all where silos may lack some."""
+    found, options, allowed = request.found, request.tables, request.missing_nodes
+    headers = _read_headers(found, options, on_progress)
+    nodes = all_nodes(headers) if allowed == "allow" else headers[0]
+    orders = _orders(found, headers, nodes, options, allowed)
+    pairs = options.pairs(nodes, zeta=request.zeta)
+    blocks = isinstance(request.settings, StudySettings) and request.settings.holds_out
+    silos, sources, facts, faults = [], {}, [], Faults()
+    with ThreadPoolExecutor(1) as pool:  # checksums read the files once more, beside the reading
+        checksums = [pool.submit(sha256_of, one.path) for one in found]
+        for number, (one, order, checksum) in enumerate(zip(found, orders, checksums, strict=True)):
+            show = _progress(on_progress, one.path, number, len(found))
+            with faults.collecting():
+                table, _ = options.open_some(one.path)
+                read = read_costs(
+                    one.path, table, pairs, options, order=order, missing_nodes=allowed, blocks=blocks, on_progress=show
+                )
+                silo = Silo.on(
+                    pairs, read.present, name=one.silo, cost=read.cost, n_samples=read.n_samples, blocks=read.blocks
+                )
+                silos.append(silo)
+                sources[one.silo] = source_of(one, read, checksum.result())
+                facts.append(facts_of(one.silo, len(nodes), read, sha256=checksum.result()))
+            if len(faults.errors) == MOST_FAULTS:
+                pool.shutdown(cancel_futures=True)
+                break
+    faults.check(len(found), stopped=number + 1 < len(found))
+    return Tables(nodes=tuple(nodes), pairs=pairs, silos=silos, sources=sources, facts=facts)
+
+
+def source_of(table: FoundTable, read: TableCosts, sha256: str) -> dict[str, Any]:
+    """What a silo's record tells of its file."""
+    return {
+        "site": table.site,
+        "file": str(table.path),
+        "sha256": sha256,
+        "n_samples": read.n_samples,
+        "rows_dropped": read.rows_dropped,
+        "row_counter": read.row_counter,
+        "mean_squared_difference": float(read.cost.mean()) if read.cost.size else None,
+    }
+
+
+def _read_headers(found: Sequence[FoundTable], options: TableOptions, on_progress: OnProgress) -> list[tuple[str, ...]]:
+    """The nodes of every table. No file stays open: there may be more of them than a process may open."""
+    if len(found) == 1:
+        return [options.open(found[0].path).names]
+    headers: list[tuple[str, ...]] = []
+    same: dict[tuple[str, ...], tuple[str, ...]] = {}  # thousands of tables with the same names share one tuple
+    met, faults = set[str](), Faults()
+    for number, one in enumerate(found):
+        with faults.collecting():
+            table, here = options.open_some(one.path)
+            headers.append(same.setdefault(table.names, table.names))
+            met.update(here)
+        if number % 100 == 99:
+            on_progress(f"Looking at {len(found)} tables", number / len(found))
+    faults.check(len(found))
+    for column in options.drop:
+        if column not in met:
+            raise SignalError(f"--drop {column}: none of the tables has a column of that name. Check the name.")
+    return headers
+
+
+def _orders(
+    found: Sequence[FoundTable],
+    headers: Sequence[tuple[str, ...]],
+    nodes: Sequence[str],
+    options: TableOptions,
+    allowed: str,
+) -> list[IntVector | None]:
+    def rows(path: Path) -> list[str]:
+        return options.open_some(path)[0].row_labels()
+
+    orders, faults, first = [], Faults(), found[0].path
+    for one, names in zip(found, headers, strict=True):
+        with faults.collecting():
+            try:
+                orders.append(
+                    order_of(
+                        nodes,
+                        names,
+                        first=first.name,
+                        silo=one.path.name,
+                        missing_nodes=allowed,
+                        rows=partial(rows, one.path) if len(faults.errors) < MOST_FAULTS else None,
+                    )
+                )
+            except SilosError as error:
+                other = wrong_way_round(names, nodes, rows(first)) if not faults.errors else None
+                raise SilosError(f"{error}\nOr look at {first.name}. {other}") if other else error from None
+    faults.check(len(found))
+    return orders
+
+
+def _progress(on_progress: OnProgress, path: Path, number: int, n_tables: int) -> Callable[[float], None]:
+    """Progress in one of a few tables, or over many."""
+    if n_tables <= 20:
+        on_progress(f"Reading {path.name}", 0.0)
+        return partial(on_progress, f"Reading {path.name}")
+    on_progress(f"Reading {n_tables} tables: {path.name}", number / n_tables)
+    return lambda part: None
