@@ -308,3 +308,13 @@ def test_the_range_that_a_study_gives_is_among_its_terms(consortium):
     assert "scale        0.1 to 10: else your site refuses" in prompt(
         consortium, 'method = "oneshot"', scale="[0.1, 10]"
     )
+
+
+def test_gaps_and_nodes_that_the_study_allows_to_be_missing_are_no_hindrance(consortium):
+    path = consortium.table(SITE)
+    head, first, *rows = [line.split(",") for line in path.read_text().splitlines()]
+    first[0] = ""
+    path.write_text("\n".join(",".join(row[:-1]) for row in (head, first, *rows)))
+    said = prompt(consortium, 'method = "exact"', missing='"pairs"', missing_nodes='"allow"')
+    assert "Approved." in said
+    assert "LOOK TWICE" not in said

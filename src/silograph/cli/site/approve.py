@@ -45,8 +45,8 @@ def approve_study(home: Path, study: str, *, yes: bool, despite: bool) -> None:
     read = parse_study(path.read_bytes(), source=str(path))
     check_readable(read.sha256, read.text.decode())
     table, comparison = _look_at(home, settings, read)
-    options = open_table(settings, home, standardize=read.standardize)[2]
-    doubts = doubts_at_home([(settings.name, table.path, table.signals)], read, options)
+    options = open_table(settings, home, standardize=read.standardize, missing=read.missing)[2]
+    doubts = doubts_at_home([(settings.name, table.path, options.open(table.path))], read, options)
     _show(approvals, settings, read, table, comparison)
     say(*(f"LOOK TWICE: {doubt.text}" for doubt in doubts))
     objection = comparison.objection(settings.min_new_samples)

@@ -53,8 +53,8 @@ def request(
 
 JOIN_HELP = """Install what the coordinator signed, check the data, and say what will and will not leave this site.
 
-The table has one row per sample and one column per node (CSV, TSV, .1D, .npy, .npz, Parquet or Excel). It is not copied: its
-path is kept in site.toml, this site's own file, together with the limits. Both never leave.
+The table has one row per sample and one column per node (CSV, TSV, .1D, .npy, .npz, Parquet or Excel). It is not
+copied: its path is kept in site.toml, this site's own file, together with the limits. Both never leave.
 """
 
 

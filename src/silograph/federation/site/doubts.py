@@ -5,7 +5,7 @@ from pathlib import Path
 
 from silograph.analysis.doubts import Doubt, list_remarks
 from silograph.analysis.tables import TableFacts, doubts_about_tables, facts_of
-from silograph.data.alignment import order_of
+from silograph.data.alignment import all_nodes, order_of
 from silograph.data.costs import TableOptions, read_costs
 from silograph.data.readers import Signals
 from silograph.federation.study_file import StudyFile, pairs_of
@@ -15,11 +15,11 @@ def doubts_at_home(
     tables: Sequence[tuple[str, Path, Signals]], study: StudyFile, options: TableOptions
 ) -> tuple[Doubt, ...]:
     """The doubts about tables (name, path, opened) that this study would be answered for."""
-    nodes = study.nodes or tables[0][2].names
-    pairs, facts = pairs_of(study, nodes), []
+    nodes = study.nodes or all_nodes(signals.names for _, _, signals in tables)
+    pairs, some, facts = pairs_of(study, nodes), study.settings.missing_nodes, []
     for name, path, signals in tables:
-        order = order_of(nodes, signals.names, first="the study", silo=name)
-        read = read_costs(path, signals, pairs, options, order=order, on_progress=lambda part: None)
+        order = order_of(nodes, signals.names, first="the study", silo=name, missing_nodes=some)
+        read = read_costs(path, signals, pairs, options, order=order, missing_nodes=some, on_progress=lambda part: None)
         facts.append(facts_of(name, len(nodes), read))
     found = doubts_about_tables(facts, standardize=study.standardize)
     outside = _outside(facts, study)
