@@ -361,3 +361,13 @@ def test_one_patient_more_is_approved_despite_the_difference_only(patients):
     assert "THE DIFFERENCE OF THE ANSWERS SHOWS THE CHANGED TABLES" in said
     assert "min_tables = 5" in " ".join(said.split())
     assert "Approved." in approve(patients, patients.folder / "study.toml", "--despite-difference")
+
+
+def test_gaps_and_nodes_that_the_study_allows_to_be_missing_are_no_hindrance(consortium):
+    path = consortium.table(SITE)
+    head, first, *rows = [line.split(",") for line in path.read_text().splitlines()]
+    first[0] = ""
+    path.write_text("\n".join(",".join(row[:-1]) for row in (head, first, *rows)))
+    said = prompt(consortium, 'method = "exact"', missing='"pairs"', missing_nodes='"allow"')
+    assert "Approved." in said
+    assert "LOOK TWICE" not in said

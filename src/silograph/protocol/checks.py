@@ -24,7 +24,7 @@ FARTHEST: dict[str, float] = {"pairs": 1e150, "number": 1e300, "list": 1e300, "f
 SLACK = 1e-6  # relative, for rounding where a bound is met
 FLOAT64 = np.dtype(np.float64)
 REPORTABLE = {"samples", "scale", "edges", "distance", "contribution"}  # what a silo may tell of itself, if allowed to
-REPORTABLE_TOGETHER = {"samples"}  # and what a site may tell of several
+REPORTABLE_TOGETHER = {"samples", "scale"}  # and what a site may tell of several
 
 
 def check_parts(

@@ -36,7 +36,7 @@ WORDS = {
     "gamma": "your weight, 1 over the distance of your graph from the consensus",
     "square": "the squared distance of your graph from the consensus",
     "work": "an inner product of your graph and its distance from the consensus",
-    "count": "which pairs of nodes you have: 1 for each, 0 for those that you lack",
+    "count": "which pairs of nodes you have: 1 for each, 0 for the others",
     "fused_at": "whether your graph is the consensus: 1 or 0 for each pair that you have",
     "silos": "that you are counted: 1",
     "weight": "your weight: the nearer your graph is to the consensus, the more; with the costs it is known anyway",
