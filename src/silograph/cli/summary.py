@@ -36,10 +36,10 @@ def _left_out(record: RunRecord) -> list[str]:
     rows = {_called(record, silo): silo.rows_dropped for silo in record.silos if silo.rows_dropped}
     nodes = {silo.name: len(silo.missing_nodes) for silo in record.silos if silo.missing_nodes}
     told = (
-        (rows, "rows were left out, because of gaps or as --keep-rows says"),
-        (nodes, "nodes are missing and were learned from the other silos alone"),
+        (rows, "Rows left out, for gaps or as --keep-rows says"),
+        (nodes, "Nodes missing, and learned from the other silos alone"),
     )
-    return [f"{sum(some.values())} {what} ({_listed(some)})." for some, what in told if some]
+    return [f"{what}: {sum(some.values())} ({_listed(some)})." for some, what in told if some]
 
 
 def _listed(counts: dict[str, int]) -> str:

@@ -47,14 +47,20 @@ class Faults:
         self.errors: list[SilographError] = []
 
     @contextmanager
-    def collecting(self) -> Iterator[None]:
-        """Keep an error of one table; what is wrong with the installation is raised."""
+    def collecting(self, one: FoundTable) -> Iterator[None]:
+        """Keep an error of one table; what is wrong with the installation is raised.
+
+        Files of several sites may have the same name, so there it is their paths that are told.
+        """
         try:
             yield
         except MissingExtraError:
             raise
         except SilographError as error:
-            self.errors.append(error)
+            text, name = str(error), one.path.name
+            if one.site is not None and text.startswith(name):
+                text = f"{one.path}{text[len(name) :]}"
+            self.errors.append((SilosError if isinstance(error, SilosError) else SignalError)(text))
 
     def check(self, n_tables: int, *, stopped: bool = False) -> None:
         """Raise the errors as one, if there are any."""
@@ -80,7 +86,7 @@ def read_tables(request: LearnRequest, on_progress: OnProgress) -> Tables:
         checksums = [pool.submit(sha256_of, one.path) for one in found]
         for number, (one, order, checksum) in enumerate(zip(found, orders, checksums, strict=True)):
             show = _progress(on_progress, one.path, number, len(found))
-            with faults.collecting():
+            with faults.collecting(one):
                 table, _ = options.open_some(one.path)
                 read = read_costs(
                     one.path, table, pairs, options, order=order, missing_nodes=allowed, blocks=blocks, on_progress=show
@@ -119,7 +125,7 @@ def _read_headers(found: Sequence[FoundTable], options: TableOptions, on_progres
     same: dict[tuple[str, ...], tuple[str, ...]] = {}  # thousands of tables with the same names share one tuple
     met, faults = set[str](), Faults()
     for number, one in enumerate(found):
-        with faults.collecting():
+        with faults.collecting(one):
             table, here = options.open_some(one.path)
             headers.append(same.setdefault(table.names, table.names))
             met.update(here)
@@ -143,14 +149,15 @@ def _orders(
         return options.open_some(path)[0].row_labels()
 
     orders, faults, first = [], Faults(), found[0].path
+    first_name = first.name if found[0].site is None else str(first)
     for one, names in zip(found, headers, strict=True):
-        with faults.collecting():
+        with faults.collecting(one):
             try:
                 orders.append(
                     order_of(
                         nodes,
                         names,
-                        first=first.name,
+                        first=first_name,
                         silo=one.path.name,
                         missing_nodes=allowed,
                         rows=partial(rows, one.path) if len(faults.errors) < MOST_FAULTS else None,
@@ -158,7 +165,7 @@ def _orders(
                 )
             except SilosError as error:
                 other = wrong_way_round(names, nodes, rows(first)) if not faults.errors else None
-                raise SilosError(f"{error}\nOr look at {first.name}. {other}") if other else error from None
+                raise SilosError(f"{error}\nOr look at {first_name}. {other}") if other else error from None
     faults.check(len(found))
     return orders
 

@@ -195,7 +195,7 @@ def _leaves_together(settings: SiteSettings, study: StudyFile, data: SiteData) -
     lines += [f"Leaves in the rounds after it, {over}:", *_fields(rounds, several=True), "Leaves besides:"]
     lines += _fields(("tables",), f"how many they are: {len(data.tables)}")
     if study.settings.report and settings.report:
-        lines += _fields(("reported",), "the number of samples of all your tables together")
+        lines += _fields(("reported",), "the number of samples of all your tables together, and their mean scale")
     if any(name in GRAPHS for name in rounds):
         lines += ["The SUM of your tables' graphs leaves this site, in the rounds. The graph of no table does."]
     return [

@@ -64,7 +64,7 @@ def _leaves(settings: SiteSettings) -> list[str]:
 
 def _leaves_together(settings: SiteSettings) -> list[str]:
     told = "yes" if settings.report else "no"
-    return [SUMS_LEAVE, f"  - the number of samples of all tables together: {told}", TABLES_STAY]
+    return [SUMS_LEAVE, f"  - the number of samples of all tables together, and their mean squared difference: {told}", TABLES_STAY]
 
 
 def _path_from(home: Path, data: Path) -> Path:
