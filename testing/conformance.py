@@ -71,7 +71,9 @@ def assert_conforms(run: CoordinatorRun, tables: Mapping[str, Path], results: Pa
     study = run.study()
     learned = learned_here(study, run.nodes, tables)
     pairs, folder = pairs_of(study, run.nodes), results or run.folder / "results"
-    assert_same_result(folder, learned, run.nodes, run.sites, pairs=pairs, shared=study.share_graphs)
+    alone = [site for site in run.sites if site in tables]  # the others have several, and keep their graphs
+    shared = alone if study.share_graphs else []
+    assert_same_result(folder, learned, run.nodes, run.sites, pairs=pairs, shared=shared)
 
 
 def learned_here(study: StudyFile, nodes: Sequence[str], tables: Mapping[str, Path]) -> StudyResult:
@@ -99,14 +101,14 @@ def assert_same_result(
     sites: Sequence[str],
     *,
     pairs: Pairs | None = None,
-    shared: bool = True,  # whether sites give their graphs away
+    shared: Sequence[str] | None = None,  # the sites that give their graphs away; None: all
 ) -> None:
     """The folder holds just what `study`, learned in this process, holds: graphs, evidence and history."""
-    pairs = Pairs.all(len(nodes)) if pairs is None else pairs
+    pairs, shared = Pairs.all(len(nodes)) if pairs is None else pairs, sites if shared is None else shared
     record = json.loads((results_folder / "run.json").read_text())
     _assert_same_graph(results_folder / "consensus", graph_on(pairs, study.consensus, nodes))
     kept = sorted(folder.name for folder in (results_folder / "silos").iterdir())
-    assert kept == (sorted(sites) if shared else [])
+    assert kept == sorted(shared)
     for site in kept:
         _assert_same_graph(
             results_folder / "silos" / site, graph_on(pairs, study.graphs[site], nodes, study.nodes[site])
@@ -114,10 +116,13 @@ def assert_same_result(
     _assert_same_evidence(record["result"], study)
     assert [silo["name"] for silo in record["silos"]] == list(sites)
     for silo in record["silos"]:
+        if silo["n_silos"] is not None:
+            assert (silo["contribution"], silo["edges"], silo["graph_shared"]) == (None, None, False)
+            continue
         reported = study.reported.get(silo["name"], {})
         assert silo["contribution"] == _finite(reported.get("contribution"))
         assert silo["n_samples"] == reported.get("samples")
-        assert silo["edges"] == (_n_edges(study, silo["name"]) if shared else reported.get("edges"))
+        assert silo["edges"] == (_n_edges(study, silo["name"]) if silo["name"] in shared else reported.get("edges"))
     _assert_same_history(results_folder / "history.csv", study)
 
 

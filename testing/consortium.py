@@ -28,7 +28,7 @@ from silograph.federation.folders import SiteFolder
 from silograph.federation.identity import Signer, Trust
 from silograph.federation.invitation import Invitation, write_invitation
 from silograph.federation.site.approvals import Approvals
-from silograph.federation.site.data import look_at_table
+from silograph.federation.site.data import look_at_data
 from silograph.federation.site.service import SiteService
 from silograph.federation.site.settings import SiteSettings, read_site, write_site
 from silograph.federation.study_file import read_study
@@ -153,12 +153,18 @@ class Loopback:
 
 
 class Consortium:
-    """All of it in one folder."""
+    """All of it in one folder. With `patients`, each site has a folder of so many tables instead of one table."""
 
     def __init__(
-        self, folder: Path, *, sites: Sequence[str] = SITES, authority: Authority | None = None, **limits
+        self,
+        folder: Path,
+        *,
+        sites: Sequence[str] = SITES,
+        patients: Mapping[str, int] | None = None,
+        authority: Authority | None = None,
+        **limits,
     ) -> None:
-        self.folder, self.sites = folder, tuple(sites)
+        self.folder, self.sites, self.patients = folder, tuple(sites), dict(patients or {})
         self.authority = authority or shared_authority()
         self.trust = self.authority.trust
         self.server = self.authority.signer(SERVER)
@@ -169,17 +175,36 @@ class Consortium:
     def make_site(self, site: str, seed: int, **limits) -> None:
         home = self.folder / site
         home.mkdir(parents=True)
-        write_table(home / f"{site}.csv", seed)
+        for number in range(self.patients.get(site, 0)):
+            self.add_patient(site, number)
+        if site not in self.patients:
+            write_table(home / f"{site}.csv", seed)
         write_roster(home, {*SITES, *self.sites})
-        settings = {"name": site, "federation": "test", "server": SERVER, "data": Path(f"{site}.csv")}
+        data = Path("tables" if site in self.patients else f"{site}.csv")
+        settings = {"name": site, "federation": "test", "server": SERVER, "data": data}
         write_site(home, SiteSettings(**{**settings, "approve_all": True, **limits}))
 
     def table(self, site: str) -> Path:
         return self.folder / site / f"{site}.csv"
 
+    def patient(self, site: str, number: int) -> Path:
+        return self.folder / site / "tables" / f"private-{site}-{number}.csv"
+
+    def add_patient(self, site: str, number: int) -> Path:
+        """One more table of a site that has several; all differ, in length too."""
+        path = self.patient(site, number)
+        path.parent.mkdir(exist_ok=True)
+        write_table(path, 1000 + 100 * SITES.index(site) + number, n_samples=20 + 3 * number)
+        return path
+
     @property
     def tables(self) -> dict[str, Path]:
-        return {site: self.table(site) for site in self.sites}
+        """Every table by its silo: a site's one by the site, of several each by its own name."""
+        found: dict[str, Path] = {}
+        for site in self.sites:
+            inside = sorted((self.folder / site / "tables").glob("*.csv")) if site in self.patients else []
+            found |= {path.stem: path for path in inside} or {site: self.table(site)}
+        return found
 
     def service(self, site: str) -> SiteService:
         return SiteService(self.folder / site, signer=self.signers[site], trust=self.trust)
@@ -209,7 +234,7 @@ class Consortium:
 
 def approve(home: Path, study: bytes, **options: bool) -> None:
     """Approve a study for the site's table as it is now."""
-    table = look_at_table(read_site(home), home).version
+    table = look_at_data(read_site(home), home).version
     Approvals(home).approve(study, name="test", by="the engineer", table=table, **options)
 
 

@@ -2,7 +2,7 @@
 
 import json
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -47,18 +47,36 @@ def with_more(graph, rng, n_more):
     )
 
 
-def study_run(folder: Path, *, n_nodes=12, silos=("oslo", "lima", "kyoto"), names=None, seed=0, more=2, change=None):
-    """A finished run over several silos; `change` may alter its record, as JSON holds it, before it is written."""
+def without(graph, names):
+    """The graph on its other nodes."""
+    kept = [node for node, name in enumerate(graph.names) if name not in names]
+    edges = np.isin(graph.rows, kept) & np.isin(graph.cols, kept)
+    ends = (np.searchsorted(kept, end[edges]) for end in (graph.rows, graph.cols))
+    return Graph.from_edges([graph.names[node] for node in kept], *ends, graph.weights[edges])
+
+
+def study_run(
+    folder: Path, *, n_nodes=12, silos=("oslo", "lima", "kyoto"), names=None, seed=0, more=2, change=None, absent=None
+):
+    """A finished run over several silos.
+
+    `change` may alter its record, as JSON holds it, before it is written; `absent` are nodes by silo that it lacks.
+    """
     rng = np.random.default_rng(seed)
     names = tuple(names or (f"node{node}" for node in range(n_nodes)))
     consensus = ring(names, rng, more * len(names))
     graphs = {name: with_more(consensus, rng, more * len(names)) for name in silos}
+    graphs |= {name: without(graphs[name], lacking) for name, lacking in (absent or {}).items()}
     each = tuple(
-        silo_record(
-            name, graph, {"contribution": 2.0 + k}, n_nodes=len(names), n_samples=100 + k, file=f"{name}.csv", **SOURCE
+        replace(
+            silo_record(
+                name, graph, {"contribution": 2.0 + k}, n_nodes=graph.n_nodes, n_samples=100 + k, file=f"{name}.csv",
+                **SOURCE,
+            ),
+            missing_nodes=tuple((absent or {}).get(name, ())),
         )
         for k, (name, graph) in enumerate(graphs.items())
-    )
+    )  # fmt: skip
     result = ResultRecord(
         **RESULT, nodes=len(names), edges=consensus.n_edges, mean_degree=4.0, coupling=0.5, sparsity=0.4, nu=3.0,
         lam=1.0, rho=3.0, rounds=8, setup_rounds=2,

@@ -46,7 +46,8 @@ class RealFederation:
         FOLDER/SITE/             a site's folder          FOLDER/SITE.csv     its table, of the nodes `NODES`
         FOLDER/NAME.log          what a host printed
 
-    `join` are options for `site join` at every site, `also` more of them at single sites.
+    `join` are options for `site join` at every site, `also` more of them at single sites. With `patients`, a site has
+    the folder FOLDER/tables/SITE/ of so many tables instead.
     """
 
     def __init__(
@@ -58,8 +59,10 @@ class RealFederation:
         also: Mapping[str, Sequence[str]] | None = None,
         make_table: Callable[[Path, int], object] = write_table,
         nodes: Sequence[str] = NODES,
+        patients: Mapping[str, int] | None = None,
         start: bool = True,
     ) -> None:
+        self.patients = dict(patients or {})
         self.folder, self.sites, self.port = folder.resolve(), tuple(sites), free_port()
         self.nodes = tuple(nodes)
         self.fed = self.folder / NAME
@@ -69,7 +72,11 @@ class RealFederation:
         self._studies = 0
         self.folder.mkdir(parents=True, exist_ok=True)
         for seed, site in enumerate(self.sites):
-            make_table(self.table(site), seed)
+            if site not in self.patients:
+                make_table(self.table(site), seed)
+            for number in range(self.patients.get(site, 0)):
+                self.table(site).mkdir(parents=True, exist_ok=True)
+                make_table(self.table(site) / f"private-{site}-{number}.csv", 100 * seed + number)
         (self.folder / "nodes.txt").write_text("\n".join(self.nodes) + "\n")
         try:
             self._found()
@@ -92,7 +99,7 @@ class RealFederation:
     # --- where things are --------------------------------------------------------------------------------------------
 
     def table(self, site: str) -> Path:
-        return self.folder / f"{site}.csv"
+        return self.folder / "tables" / site if site in self.patients else self.folder / f"{site}.csv"
 
     @property
     def tables(self) -> dict[str, Path]:
@@ -105,7 +112,7 @@ class RealFederation:
         """A study's results are just what learning in this process from these sites' tables gives; or from all."""
         study, sites = parse_study(text.encode(), source="study"), self.sites if sites is None else sites
         learned = learned_here(study, self.nodes, {site: self.table(site) for site in sites})
-        assert_same_result(results, learned, self.nodes, sites, shared=study.share_graphs)
+        assert_same_result(results, learned, self.nodes, sites, shared=sites if study.share_graphs else ())
 
     # --- commands ----------------------------------------------------------------------------------------------------
 

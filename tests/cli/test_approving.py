@@ -13,7 +13,9 @@ from silograph.cli.output import visible
 from silograph.errors import SilographError
 from silograph.federation.site.approvals import Approvals, sha_of
 from silograph.federation.site.audit import AuditLog, entries
+from silograph.federation.site.data import look_at_data
 from silograph.federation.site.leaving import GRAPHS, WORDS, fields_up, possible_methods
+from silograph.federation.site.settings import read_site
 from silograph.federation.study_file import parse_study
 from silograph.graph.pairs import Pairs
 from silograph.methods.common.registry import built_in
@@ -308,3 +310,64 @@ def test_the_range_that_a_study_gives_is_among_its_terms(consortium):
     assert "scale        0.1 to 10: else your site refuses" in prompt(
         consortium, 'method = "oneshot"', scale="[0.1, 10]"
     )
+
+
+# --- many patients ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def patients(tmp_path) -> Consortium:
+    made = Consortium(tmp_path, approve_all=False, patients={SITE: 6})
+    for site in SITES:
+        (tmp_path / site / "federation.invite").touch()
+    return made
+
+
+@pytest.mark.parametrize("learn", ['method = "independent"', "coupling = 0.5", 'method = "oneshot"'])
+def test_of_several_tables_the_prompt_names_the_sum_their_number_and_what_stays(patients, learn):
+    run = patients.run(f"{learn}\ndegree = 3")
+    said = [approve(patients, patients.folder / "study.toml", site=site) for site in SITES][-1]
+    n_rows = sum(20 + 3 * k for k in range(6))
+    assert (
+        f"6 tables: version {look_at_data(read_site(patients.folder / SITE), patients.folder / SITE).version}" in said
+    )
+    assert f"{n_rows} rows together of 8 nodes" in said
+    assert "Leaves in set-up, the sum over your 6 tables of:" in said
+    assert "the mean squared difference z/N of its rows" in said
+    assert "Stays: every table's own numbers, graph and contribution; names of patients and files; site.toml." in said
+    assert ("The SUM of your tables' graphs leaves" in said) == ("independent" in learn)
+    assert "Your graph" not in said
+    assert "private" not in said  # nor in a log of the terminal
+    services = patients.services()
+    assert patients.run_attempt(run, Loopback(services)).ended == "done"
+    close(services)
+    log = [entry for entry in entries(patients.folder / SITE / "audit.jsonl") if "left" in entry]
+    left = {name for entry in log if entry.get("round") for name in re.findall(r"(\w+) \(\d+\)", entry["left"])}
+    named = {line.split()[0] for line in said.splitlines() if line.startswith("  ") and line.strip()}
+    assert left <= named
+
+
+def test_one_patient_more_is_approved_despite_the_difference_only(patients):
+    run = patients.run("degree = 3")
+    for site in SITES:
+        approve(patients, patients.folder / "study.toml", site=site)
+    services = patients.services()
+    assert patients.run_attempt(run, Loopback(services)).ended == "done"
+    close(services)
+    patients.add_patient(SITE, 30)
+    said = approve(patients, patients.folder / "study.toml", code=2)
+    assert "6 tables, was answered for" in said
+    assert "since then 1 table came, 0 tables went" in said
+    assert "THE DIFFERENCE OF THE ANSWERS SHOWS THE CHANGED TABLES" in said
+    assert "min_tables = 5" in " ".join(said.split())
+    assert "Approved." in approve(patients, patients.folder / "study.toml", "--despite-difference")
+
+
+def test_gaps_and_nodes_that_the_study_allows_to_be_missing_are_no_hindrance(consortium):
+    path = consortium.table(SITE)
+    head, first, *rows = [line.split(",") for line in path.read_text().splitlines()]
+    first[0] = ""
+    path.write_text("\n".join(",".join(row[:-1]) for row in (head, first, *rows)))
+    said = prompt(consortium, 'method = "exact"', missing='"pairs"', missing_nodes='"allow"')
+    assert "Approved." in said
+    assert "LOOK TWICE" not in said

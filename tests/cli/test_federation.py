@@ -291,7 +291,7 @@ def test_joining_installs_the_kit_and_says_what_leaves(here):
     settings = read_site(here / "oslo")
     assert (settings.min_samples, settings.max_rounds, settings.share_graph) == (30, 77, False)
     assert (settings.report, settings.approve_all) == (True, False)
-    assert settings.data_in(here / "oslo") == here / "oslo.csv"
+    assert settings.data_in(here / "oslo") == [here / "oslo.csv"]
     assert (here / "oslo" / "kit" / "startup" / "client.crt").is_file()
     assert tuple((here / "oslo" / "nodes.txt").read_text().splitlines()) == NODES
     again = ["site", "join", "oslo.signed.zip", "--data", "oslo.csv"]
@@ -299,9 +299,34 @@ def test_joining_installs_the_kit_and_says_what_leaves(here):
 
 
 @pytest.mark.parametrize(
+    ("data", "kept"),
+    [
+        (["oslo/tables"], '"tables"'),
+        (["oslo/tables/*.csv"], '"tables/*.csv"'),
+        (["oslo/tables/p[0-2].csv", "oslo/tables/p[3-9].csv"], '["tables/p[0-2].csv", "tables/p[3-9].csv"]'),
+    ],
+    ids=["a folder", "a pattern", "several"],
+)
+def test_a_site_with_many_patients_joins_and_is_told_that_sums_leave(here, data, kept):
+    (here / "oslo" / "tables").mkdir()
+    for number in range(6):
+        write_table(here / "oslo" / "tables" / f"p{number}.csv", number, nodes=NODES, n_samples=10)
+    words = [word for place in data for word in ("--data", place)]
+    silograph("site", "join", "oslo.signed.zip", *words, "--min-tables", "7", code=1, says="has 6 tables, fewer than")
+    said = silograph("site", "join", "oslo.signed.zip", *words).output
+    assert "6 tables: 60 samples of 8 nodes (just the federation's nodes)." in said
+    assert "the sum over your tables of numbers per pair of nodes" in said
+    assert "names of patients" in said
+    assert "your own graph" not in said
+    assert f"data = {kept}" in (here / "oslo" / "site.toml").read_text()
+
+
+@pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
         (["oslo.signed.zip", "--data", "nowhere.csv"], 1, "nowhere.csv"),
+        (["oslo.signed.zip", "--data", "nowhere/*.csv"], 1, "nowhere/*.csv"),
+        (["oslo.signed.zip", "--data", "oslo.csv", "--data", "few.csv"], 1, "has 2 tables, fewer than this site's own"),
         (["oslo.signed.zip", "--data", "other.csv"], 1, "'area 0'"),
         (["oslo.signed.zip", "--data", "few.csv"], 1, "few.csv: has 19 samples, fewer than this site's own minimum"),
         (["oslo.signed.zip", "--data", "words.csv"], 1, "words.csv"),

@@ -11,6 +11,7 @@ from silograph.engine.inprocess import InProcess
 from silograph.engine.study import learn_on
 from silograph.federation.study_file import parse_study
 from silograph.graph.pairs import Pairs
+from silograph.protocol.codec import decode_subtotal, encode_subtotal
 from silograph.protocol.silo import Silo
 from silograph.protocol.sums import add_some, combine, open_total
 from testing.conformance import every_method
@@ -27,12 +28,13 @@ class Grouped(InProcess):
         self._rng, self._n_groups = np.random.default_rng(seed), n_groups
 
     def exchange(self, method, task):
-        answers = [self._ask(method, silo, task) for silo in self.silos]
-        self._states = {silo.name: state for silo, (_, state) in zip(self.silos, answers, strict=True)}
+        updates = self.group.ask(method, task, report=True, checked=True)
         fields, units = method.steps[task.header.step].up, method.units(task)
-        group = self._rng.permutation(np.arange(len(answers)) % self._n_groups)
-        parts = [[update for (update, _), g in zip(answers, group, strict=True) if g == k] for k in set(group.tolist())]
-        return open_total(combine([add_some(part, fields, units) for part in parts]), fields, units)
+        group = self._rng.permutation(np.arange(len(updates)) % self._n_groups)
+        parts = {k: [update for update, g in zip(updates, group, strict=True) if g == k] for k in set(group.tolist())}
+        sums = [add_some(part, fields, units, source=f"site {k}") for k, part in parts.items()]
+        sent = [decode_subtotal(encode_subtotal(replace(one, reported={}))) for one in sums]
+        return open_total(combine(sent), fields, units)
 
 
 def some_silos() -> list[Silo]:

@@ -192,7 +192,7 @@ def test_reading_tables_in_threads_leaves_the_warnings_of_the_process_as_they_we
         warnings.simplefilter("ignore")
         before = list(warnings.filters)
         readers = (Reader(first_is_in, second_is_in), Reader(second_is_in, never))
-        threads = [threading.Thread(target=text._next_values, args=(reader, None)) for reader in readers]
+        threads = [threading.Thread(target=text._next_frame, args=(reader,)) for reader in readers]
         for thread in threads:
             thread.start()
             first_is_in.wait(5)

@@ -79,8 +79,8 @@ def learn() -> Task:
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (task(method="fedavg"), "north: expected a step of 'independent', got 'close' of 'fedavg'"),
-        (task("signals"), "north: expected a step of 'independent', got 'signals' of 'independent'"),
+        (task(method="fedavg"), "north, task: expected a step of 'independent', got 'close' of 'fedavg'"),
+        (task("signals"), "north, task: expected a step of 'independent', got 'signals' of 'independent'"),
         (task("learn", u=np.zeros(15)), r"task, round 2 \(independent, learn\): expected \[\], got \['u'\]"),
         (task(), r"task, round 2 \(independent, close\): expected \['u'\], got \[\]"),
         (task(u=np.zeros(14)), r"round 2 \(independent, close\), u: expected shape \(15,\), got \(14,\)"),

@@ -125,7 +125,7 @@ def test_any_order_and_any_grouping_give_the_same_bits(seed, n_silos, n_groups):
     expected = bits(add_up(updates, FIELDS, UNITS).parts)
     group = rng.integers(n_groups, size=n_silos)
     groups = [[updates[i] for i in rng.permutation(n_silos) if group[i] == g] for g in range(n_groups)]
-    subtotals = [add_some(some, FIELDS, UNITS) for some in groups if some]
+    subtotals = [add_some(some, FIELDS, UNITS, source=f"site {number}") for number, some in enumerate(groups) if some]
     total = open_total(combine([subtotals[g] for g in rng.permutation(len(subtotals))]), FIELDS, UNITS)
     assert bits(total.parts) == expected
     assert total.n_silos == n_silos
@@ -145,7 +145,7 @@ def test_sums_are_right_and_bounds_lie_outside(seed, n_silos):
 
 
 def test_a_subtotal_leaves_its_parts_as_they_were():
-    subtotals = [add_some(updates_of(1, 2), FIELDS, UNITS), add_some(updates_of(2, 4)[2:], FIELDS, UNITS)]
+    subtotals = [add_some(updates_of(k, 2), FIELDS, UNITS, source=f"site {k}") for k in (1, 2)]
     before = subtotals[0].parts["force"].copy()
     combine(subtotals)
     np.testing.assert_array_equal(subtotals[0].parts["force"], before)

@@ -76,9 +76,10 @@ def _table(record: RunRecord, out: Path | None) -> Table:
 
 def _silos(record: RunRecord) -> Table:
     result, silos = record.result, record.silos
-    counted = f"{len(silos)} silo{'' if len(silos) == 1 else 's'}"
-    sites = {silo.site for silo in silos} - {None}
-    counted += f" of {len(sites)} site{'' if len(sites) == 1 else 's'}" if sites else ""
+    n_silos, sites = sum(silo.n_silos or 1 for silo in silos), {silo.site for silo in silos} - {None}
+    n_sites = len(silos) if n_silos > len(silos) else len(sites)
+    counted = f"{n_silos} silo{'' if n_silos == 1 else 's'}"
+    counted += f" of {n_sites} site{'' if n_sites == 1 else 's'}" if n_sites else ""
     title = f"{counted}, {result.nodes} nodes, method {record.parameters['method']}"
     table = Table(title=Text(title), title_justify="left")
     pulled = any(silo.pull is not None for silo in silos)

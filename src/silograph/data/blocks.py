@@ -38,6 +38,11 @@ class Blocks:
         whole = self.sums.sum(axis=0) / self.pair_counts.sum(axis=0)
         return np.asarray(np.where(counts > 0, sums / np.maximum(counts, 1.0), whole))
 
+    def at(self, place: IntVector) -> "Blocks":
+        """The blocks on some of the pairs."""
+        counts = None if self.pair_counts is None else self.pair_counts[:, place]
+        return Blocks(counts=self.counts, sums=self.sums[:, place], pair_counts=counts)
+
     def folds(self, most: int) -> list[list[int]]:
         """The blocks in at most so many contiguous parts of about as many rows."""
         return [part.tolist() for part in np.array_split(np.arange(len(self.counts)), most) if part.size]

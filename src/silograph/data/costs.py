@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from silograph._util.types import IntVector, Matrix, Vector
+from silograph._util.types import BoolVector, IntVector, Matrix, Vector
 from silograph.data.blocks import BlockReader, Blocks, blocks_of, fit_in_memory
 from silograph.data.distances import costs_of_distances
 from silograph.data.moments import Moments
@@ -77,11 +77,20 @@ class TableCosts:
 
     cost: Vector
     n_samples: int | None
+    fewest_rows: int | None = None  # that a pair rests on; with gaps, some rest on fewer than others
     blocks: Blocks | None  # of rows; None where there are none, or too many pairs to keep any
     present: IntVector | None = None  # numbers of the nodes that the table has, rising; None: all
     rows_dropped: int = 0  # for gaps in them, or because `keep_rows` says so
     row_counter: str | None  # a column that looks like row numbers
     serial: float | None = None  # how much samples resemble the ones before: median lag-1 autocorrelation of the nodes
+
+    def among(self, nodes: BoolVector, pairs: Pairs) -> "TableCosts":
+        """The same without some of the nodes of `pairs`, the study's; all are the same but what is by pair."""
+        before = np.arange(pairs.n_nodes, dtype=np.int32) if self.present is None else self.present
+        kept = np.flatnonzero(nodes[before]).astype(np.int32)
+        place = pairs.within(before)[0].within(kept)[1]
+        blocks = None if self.blocks is None else self.blocks.at(place)
+        return replace(self, cost=self.cost[place], blocks=blocks, present=before[kept])
 
 
 def read_costs(
@@ -174,6 +183,7 @@ def table_costs(
     return TableCosts(
         cost=cost,
         n_samples=whole.n_samples,
+        fewest_rows=whole.fewest,
         blocks=blocks_of(parts, whole, standardize=standardize) if len(parts) > 1 else None,
         present=present,
         rows_dropped=rows_dropped,

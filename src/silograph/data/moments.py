@@ -73,6 +73,11 @@ class Moments:
         out: Vector = np.maximum(spread, 0.0) + self.n_samples * self.pairs.differences(shift * scale) ** 2
         return out
 
+    @property
+    def fewest(self) -> int:
+        """The number of rows that the pair with the fewest has: without gaps, all have all."""
+        return self.n_samples
+
     def constant(self) -> BoolVector:
         """Which nodes have the same value in all samples."""
         return are_constant(self.n_samples, self.mean, self.squares, self.peak)

@@ -72,6 +72,11 @@ class PairMoments:
         out.nodes, out.peak = self.nodes[:, nodes], self.peak[nodes]
         return out
 
+    @property
+    def fewest(self) -> int:
+        """The number of rows that the pair with the fewest has."""
+        return int(self.sums[COUNT].min(initial=self.n_samples))
+
     def constant(self) -> BoolVector:
         """Which nodes have the same value wherever they have one, or none."""
         count, mean, squares = self.nodes

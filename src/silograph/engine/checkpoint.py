@@ -17,7 +17,7 @@ from silograph._util.files import write_bytes
 from silograph.errors import CheckpointError, OutputError
 from silograph.protocol.packing import Piece, pack, packed_size, unpack
 
-CHECKPOINT_FORMAT = 4
+CHECKPOINT_FORMAT = 5
 NUMBER = "[0-9]" * 8
 MANIFEST, SEGMENT = f"{NUMBER}.json", f"{NUMBER}.segment"  # other files in the folder are not ours
 ARRAY = "\x00array"  # no key of a state starts so

@@ -8,10 +8,11 @@ REASONS = {
     "restored": "its folder was restored from an older copy, and has forgotten answers that it gave; its engineer "
     "reads what that means and goes on with `silograph site restored`",
     "revoked": "its engineer has taken back the approval of this study during the run",
-    "sites": "was asked together with other sites, or with fewer, than the study or the site's own limits say",
+    "sites": "was asked together with other sites or silos, or with fewer or more, than the study or its limits say",
     "nodes": "its data do not have the nodes of this study",
     "samples": "its data have fewer samples than it allows to be learned from",
     "scale": "its mean squared difference is outside the range that the study gives: its units may be other ones",
+    "tables": "has fewer tables than it allows to be learned from",
     "method": "does not allow this method, or not this many local steps of it",
     "rounds": "has answered as many rounds as it allows; its engineer may approve the study anew or raise the limit",
     "parameters": "was given parameters to which the study and its set-up cannot lead; it has ended the run",

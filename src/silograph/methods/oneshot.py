@@ -16,7 +16,7 @@ them whole and solves for u on all nodes; a silo's own graph is on its own ones.
 The certificate is the pooled problem's, which everybody can check; a personal graph's own stays with its silo.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar, Literal
@@ -105,9 +105,9 @@ class OneSum:
             raise ProtocolError("expected to be asked for one sum, got a second request.")
         return Answer(parts=terms_of(silo, self.settings.missing_nodes == "allow"), state=SumSent())
 
-    def check_scalars(self, kept: SumSent | None, scalars: Mapping[str, float], n_silos: int) -> None:
+    def check_scalars(self, kept: Sequence[SumSent], scalars: Mapping[str, float], n_silos: int) -> None:
         """What comes from the sum is checked with the sum (`OneShot`); nothing couples the silos."""
-        if kept is None:
+        if not kept:
             raise ProtocolError("expected to be asked for the sum first.")
         if scalars["rho"] or scalars["alike"]:
             raise ScalarsError(f"rho, alike: expected 0 of one-shot, got {scalars['rho']:g}, {scalars['alike']:g}.")

@@ -15,6 +15,7 @@ from silograph.errors import ProtocolError
 from silograph.graph.pairs import Pairs
 from silograph.protocol.fixed import LARGEST_TERM
 from silograph.protocol.messages import Field, Header, Parts, Task, Update, parts_of
+from silograph.protocol.sums import Subtotal, open_parts
 from silograph.protocol.units import LARGEST_COST, Units
 
 LONGEST_LIST = 1000
@@ -23,28 +24,40 @@ FARTHEST: dict[str, float] = {"pairs": 1e150, "number": 1e300, "list": 1e300, "f
 SLACK = 1e-6  # relative, for rounding where a bound is met
 FLOAT64 = np.dtype(np.float64)
 REPORTABLE = {"samples", "scale", "edges", "distance", "contribution"}  # what a silo may tell of itself, if allowed to
+REPORTABLE_TOGETHER = {"samples", "scale"}  # and what a site may tell of several
 
 
 def check_parts(
-    parts: Parts, fields: Mapping[str, Field], *, pairs: Pairs, header: Header, source: str, units: Units | None = None
+    parts: Parts,
+    fields: Mapping[str, Field],
+    *,
+    pairs: Pairs,
+    header: Header,
+    source: str,
+    units: Units | None = None,
+    n_silos: int = 1,
 ) -> None:
     """Raise unless `parts` are just what `fields` say: names, shapes, float64, finite, signs.
 
-    With `units`, they are terms of a sum: their sizes, too.
+    With `units`, they are terms of a sum, or the sum of so many terms: their sizes, too.
     """
+    _check_names(parts, fields, header, source)
+    n_nodes, n_pairs = pairs.n_nodes, pairs.size
+    for name, expected in fields.items():
+        most = FARTHEST[expected.kind] if units is None else n_silos * _largest(expected, n_nodes, n_pairs, units)
+        part = parts[name]
+        if type(part) is float and expected.kind == "number" and (0 if expected.nonnegative else -most) <= part <= most:
+            continue  # by far the most
+        complaint = _complaint(part, expected, n_pairs, most, n_silos)
+        if complaint is not None:
+            raise ProtocolError(f"{_place(source, header)}, {name}: {complaint}")
+
+
+def _check_names(parts: Mapping[str, object], fields: Mapping[str, Field], header: Header, source: str) -> None:
     if parts.keys() != fields.keys():
         raise ProtocolError(
             f"{_place(source, header)}: expected {sorted(fields)}, got {sorted(parts)}. Do both sides run one version?"
         )
-    n_nodes, n_pairs = pairs.n_nodes, pairs.size
-    for name, expected in fields.items():
-        most = FARTHEST[expected.kind] if units is None else _largest(expected, n_nodes, n_pairs, units)
-        part = parts[name]
-        if type(part) is float and expected.kind == "number" and (0 if expected.nonnegative else -most) <= part <= most:
-            continue  # by far the most
-        complaint = _complaint(part, expected, n_pairs, most)
-        if complaint is not None:
-            raise ProtocolError(f"{_place(source, header)}, {name}: {complaint}")
 
 
 def _place(source: str, header: Header) -> str:
@@ -71,7 +84,7 @@ def _largest(expected: Field, n_nodes: int, n_pairs: int, units: Units) -> float
             return number
 
 
-def _complaint(part: Vector | float, expected: Field, n_pairs: int, most: float) -> str | None:
+def _complaint(part: Vector | float, expected: Field, n_pairs: int, most: float, n_silos: int) -> str | None:
     """What is wrong with a part; nothing if it is as it should be."""
     values = np.asarray(part)
     if values.dtype != FLOAT64:
@@ -83,8 +96,8 @@ def _complaint(part: Vector | float, expected: Field, n_pairs: int, most: float)
     least, largest, square = _range(values.ravel())
     if isnan(least):
         return "expected finite numbers, got NaN or infinity."
-    if expected.kind == "flag" and least not in (0.0, 1.0):
-        return f"expected 0 or 1, got {least:g}."
+    if expected.kind == "flag" and not (0 <= least <= n_silos and least == round(least)):
+        return f"expected {'0 or 1' if n_silos == 1 else f'a whole number from 0 to {n_silos}'}, got {least:g}."
     if max(-least, largest) > most:
         return f"expected numbers up to {most:g}, got {least:g} to {largest:g}."
     if expected.most == "force" and sqrt(square) > most:
@@ -109,18 +122,49 @@ def _range(values: Vector) -> tuple[float, float, float]:
 
 def check_update(update: Update, task: Task, fields: Mapping[str, Field], *, pairs: Pairs, units: Units | None) -> None:
     """Raise unless the update answers this task, with just what its step calls for, and with sizes that can be."""
-    header, round_of = task.header, f"{update.silo}, round {task.header.round}"
-    if update.header != header:
-        raise ProtocolError(f"{update.silo}: expected an answer to {header}, got one to {update.header}.")
+    source = update.silo
+    _check_header(update.header, task, source)
     parts = parts_of(update)
-    check_parts(parts, fields, pairs=pairs, header=header, source=update.silo, units=units)
+    check_parts(parts, fields, pairs=pairs, header=task.header, source=source, units=units)
+    _check_lengths(parts, task, fields, source)
+    _check_reported(update.reported, REPORTABLE, task, source)
+
+
+def check_subtotal(subtotal: Subtotal, task: Task, fields: Mapping[str, Field], *, pairs: Pairs, units: Units) -> None:
+    """The same of the sum over a site's silos: no number is larger than so many terms can make it."""
+    source = subtotal.source
+    _check_header(subtotal.header, task, source)
+    _check_names(subtotal.parts, fields, task.header, source)
+    try:
+        parts = open_parts(
+            subtotal.parts, fields, units
+        )  # rounding keeps the order: what exceeds a bound does so still
+    except OverflowError as error:
+        raise ProtocolError(f"{_place(source, task.header)}: has numbers beyond any float64.") from error
+    check_parts(parts, fields, pairs=pairs, header=task.header, source=source, units=units, n_silos=subtotal.n_silos)
+    _check_lengths(parts, task, fields, source)
+    if subtotal.reported.keys() - {source}:
+        raise ProtocolError(f"{source}, round {task.header.round}: tells of silos by name, which no site does.")
+    _check_reported(subtotal.reported.get(source, {}), REPORTABLE_TOGETHER, task, source)
+
+
+def _check_header(header: Header, task: Task, source: str) -> None:
+    if header != task.header:
+        raise ProtocolError(f"{source}: expected an answer to {task.header}, got one to {header}.")
+
+
+def _check_lengths(parts: Parts, task: Task, fields: Mapping[str, Field], source: str) -> None:
     for name, expected in fields.items():
         due = None if expected.one_longer_than is None else np.size(task.parts[expected.one_longer_than]) + 1
         if due is not None and np.size(parts[name]) != due:
-            raise ProtocolError(f"{round_of}, {name}: expected {due} numbers, got {np.size(parts[name])}.")
-    unknown = update.reported.keys() - REPORTABLE
-    if unknown:
-        raise ProtocolError(f"{round_of}: tells {sorted(unknown)} of itself, which no method does.")
-    negative = [name for name, number in update.reported.items() if number < 0]  # NaN: not known; ∞: fused
+            place = f"{source}, round {task.header.round}"
+            raise ProtocolError(f"{place}, {name}: expected {due} numbers, got {np.size(parts[name])}.")
+
+
+def _check_reported(reported: Mapping[str, float], allowed: set[str], task: Task, source: str) -> None:
+    place = f"{source}, round {task.header.round}"
+    if unknown := reported.keys() - allowed:
+        raise ProtocolError(f"{place}: tells {sorted(unknown)} of itself, which no method does.")
+    negative = [name for name, number in reported.items() if number < 0]  # NaN: not known; ∞: fused
     if negative:
-        raise ProtocolError(f"{round_of}: expected {negative} ≥ 0.")
+        raise ProtocolError(f"{place}: expected {negative} ≥ 0.")

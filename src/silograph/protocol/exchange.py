@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from silograph.errors import ProtocolError
+from silograph.graph.pairs import Pairs
 from silograph.protocol.checks import check_parts, check_update
 from silograph.protocol.messages import Field, Parts, Task, Update, update_of
 from silograph.protocol.method import Method
@@ -18,19 +19,14 @@ def answer_task(
 ) -> tuple[Update, SiloState[Any]]:
     """What the silo says, and what it keeps from now on.
 
-    Numbers that belong to it alone go along only if the run's settings say so. `checked`: the coordinator's half is in
-    this process and has checked its task already.
+    Numbers that belong to it alone go along only if the run's settings say so. `checked`: the task was checked already,
+    by the coordinator's half in this process or for all silos of a group.
     """
     header = task.header
-    if header.method != method.name or header.step not in method.steps:
-        raise ProtocolError(
-            f"{silo.name}: expected a step of {method.name!r}, got {header.step!r} of {header.method!r}. "
-            "Do both sides run one study?"
-        )
+    if not checked:
+        check_task(method, task, pairs=silo.study_pairs, source=f"{silo.name}, task")
     kept = _check_turn(silo, state, task)
     step, pairs = method.steps[header.step], silo.study_pairs
-    if not checked:
-        check_parts(task.parts, step.down, pairs=pairs, header=header, source=f"{silo.name}, task")
     answer = method.local(silo, kept, replace(task, parts=_take_parts(silo, task.parts, step.down)))
     parts = _spread_parts(silo, answer.parts, step.up)
     update = update_of(header, silo.name, parts, reported=answer.reported if report else None)
@@ -44,6 +40,17 @@ def answer_task(
         graph=kept.graph if answer.graph is None else answer.graph,
         evidence=kept.evidence if answer.evidence is None else answer.evidence,
     )
+
+
+def check_task(method: Method, task: Task, *, pairs: Pairs, source: str) -> None:
+    """Raise unless the task is a step of this method, with just what that step sends down."""
+    header = task.header
+    if header.method != method.name or header.step not in method.steps:
+        raise ProtocolError(
+            f"{source}: expected a step of {method.name!r}, got {header.step!r} of {header.method!r}. "
+            "Do both sides run one study?"
+        )
+    check_parts(task.parts, method.steps[header.step].down, pairs=pairs, header=header, source=source)
 
 
 def _take_parts(silo: Silo, parts: Parts, fields: Mapping[str, Field]) -> Parts:

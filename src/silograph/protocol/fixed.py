@@ -201,6 +201,30 @@ def _read(limbs: Limbs, exponent: int, rounding: int, out: Vector) -> None:
         out[k] = -value if negative else value
 
 
+def width_of(limbs: Limbs) -> int:
+    """How many of the three limbs tell all: the higher ones only go on with the sign."""
+    for width in (1, 2):
+        sign = (limbs[:, width - 1] >> np.uint64(63)) * np.uint64(2**64 - 1)
+        if (limbs[:, width:] == sign[:, None]).all():
+            return width
+    return 3
+
+
+def widen(lowest: Limbs) -> Limbs:
+    """All three limbs of sums whose lowest ones these are."""
+    limbs = zeros(lowest.shape[0])
+    width = lowest.shape[1]
+    limbs[:, :width] = lowest
+    limbs[:, width:] = ((lowest[:, -1] >> np.uint64(63)) * np.uint64(2**64 - 1))[:, None]
+    return limbs
+
+
+def limbs_of(whole: int) -> Limbs:
+    """One whole number as a vector of one sum."""
+    ring = whole % RING
+    return np.array([[ring >> shift & (2**64 - 1) for shift in (0, 64, 128)]], dtype=np.uint64)
+
+
 def whole_numbers(limbs: Limbs) -> list[int]:
     """The sums as Python integers, signed: for tests and for messages."""
     found = []

@@ -31,13 +31,9 @@ class Cohort:
     """What everyone knows: the pairs that may be edges, and who takes part."""
 
     pairs: Pairs
-    silos: tuple[str, ...]
+    silos: tuple[str, ...]  # by name; of a federation its sites, each of which may have several
+    n_silos: int  # I, the number of silos
     nodes: tuple[str, ...] = ()  # their names, where they are known
-
-    @property
-    def n_silos(self) -> int:
-        """I, the number of silos."""
-        return len(self.silos)
 
     def name_of(self, node: int) -> str:
         """What a node is called."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from silograph._util.types import Vector
 from silograph.errors import ProtocolError
 from silograph.protocol.fixed import (
     MOST_TERMS,
@@ -26,29 +27,41 @@ from silograph.protocol.units import Units
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Subtotal:
-    """The exact sum of some silos' updates."""
+    """The exact sum of some silos' updates. It does not name them: a site's patients are its own affair."""
 
     header: Header
-    silos: tuple[str, ...]
+    source: str  # whose silos they are: the site
+    n_silos: int
     parts: Mapping[str, int | Limbs]
     reported: Reported
 
 
 def add_up(updates: Sequence[Update], fields: Mapping[str, Field], units: Units) -> Total:
     """The sum over all silos. Updates must have been checked: what is too large for the ring would wrap."""
-    return open_total(add_some(updates, fields, units), fields, units)
+    return open_total(add_some(updates, fields, units, source="all"), fields, units)
 
 
-def add_some(updates: Sequence[Update], fields: Mapping[str, Field], units: Units) -> Subtotal:
+def add_answers(answers: Sequence[Update | Subtotal], fields: Mapping[str, Field], units: Units) -> Total:
+    """The sum over sites, of which each has answered for its one silo or for several."""
+    sums = [answer for answer in answers if isinstance(answer, Subtotal)]
+    updates = [answer for answer in answers if isinstance(answer, Update)]  # together: as a sum, each takes three times
+    if updates:
+        sums.append(add_some(updates, fields, units, source="sites with one silo"))
+    return open_total(combine(sums), fields, units)
+
+
+def add_some(updates: Sequence[Update], fields: Mapping[str, Field], units: Units, *, source: str) -> Subtotal:
     """The sum over some silos."""
     if not updates:
         raise ProtocolError("No silo answered. At least one update is needed.")
     first = updates[0]
     for update in updates[1:]:
         _check_alike(first, update)
+    _check_distinct([update.silo for update in updates])
     return Subtotal(
         header=first.header,
-        silos=_distinct([update.silo for update in updates]),
+        source=source,
+        n_silos=_check_number(len(updates)),
         parts={name: _add_part(name, updates, fields[name], units) for name in parts_of(first)},
         reported={update.silo: update.reported for update in updates if update.reported},
     )
@@ -57,30 +70,41 @@ def add_some(updates: Sequence[Update], fields: Mapping[str, Field], units: Unit
 def combine(subtotals: Sequence[Subtotal]) -> Subtotal:
     """The sum over the silos of all of them."""
     first = subtotals[0]
+    if len(subtotals) == 1:
+        return first
     parts = {name: np.copy(part) if isinstance(part, np.ndarray) else part for name, part in first.parts.items()}
     for other in subtotals[1:]:
         if other.header != first.header or other.parts.keys() != parts.keys():
-            raise ProtocolError(f"{', '.join(other.silos)}: expected sums of {first.header}, got {other.header}.")
+            raise ProtocolError(f"{other.source}: expected sums of {first.header}, got {other.header}.")
         for name, part in other.parts.items():
             mine = parts[name]
             if isinstance(mine, np.ndarray) and isinstance(part, np.ndarray):
                 add_limbs(mine, part)
             elif isinstance(mine, int) and isinstance(part, int):
                 parts[name] = mine + part
-    silos = _distinct([silo for subtotal in subtotals for silo in subtotal.silos])
+    _check_distinct([subtotal.source for subtotal in subtotals])
     reported = {silo: numbers for subtotal in subtotals for silo, numbers in subtotal.reported.items()}
-    return Subtotal(header=first.header, silos=silos, parts=parts, reported=reported)
+    n_silos = _check_number(sum(subtotal.n_silos for subtotal in subtotals))
+    return Subtotal(header=first.header, source="all", n_silos=n_silos, parts=parts, reported=reported)
 
 
 def open_total(subtotal: Subtotal, fields: Mapping[str, Field], units: Units) -> Total:
     """The sum as numbers, each rounded once."""
-    parts = {}
-    for name, part in subtotal.parts.items():
+    parts = open_parts(subtotal.parts, fields, units)
+    return Total(header=subtotal.header, n_silos=subtotal.n_silos, parts=parts, reported=subtotal.reported)
+
+
+def open_parts(
+    parts: Mapping[str, int | Limbs], fields: Mapping[str, Field], units: Units
+) -> dict[str, Vector | float]:
+    """Exact sums as numbers."""
+    opened: dict[str, Vector | float] = {}
+    for name, part in parts.items():
         unit, rounding = units.exponents[fields[name].unit], fields[name].rounding
-        parts[name] = (
+        opened[name] = (
             fixed_to_number(part, unit, rounding) if isinstance(part, int) else vector_of(part, unit, rounding)
         )
-    return Total(header=subtotal.header, n_silos=len(subtotal.silos), parts=parts, reported=subtotal.reported)
+    return opened
 
 
 def _add_part(name: str, updates: Sequence[Update], field: Field, units: Units) -> int | Limbs:
@@ -120,10 +144,13 @@ def _form(update: Update) -> dict[str, tuple[int, ...]]:
     return {name: np.shape(part) for name, part in sorted(parts_of(update).items())}
 
 
-def _distinct(names: list[str]) -> tuple[str, ...]:
-    if len(names) > MOST_TERMS:
-        raise ProtocolError(f"Expected at most {MOST_TERMS} silos, which a sum has room for, got {len(names)}.")
+def _check_number(n_silos: int) -> int:
+    if n_silos > MOST_TERMS:
+        raise ProtocolError(f"Expected at most {MOST_TERMS} silos, which a sum has room for, got {n_silos}.")
+    return n_silos
+
+
+def _check_distinct(names: list[str]) -> None:
     if len(set(names)) != len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ProtocolError(f"Expected one answer per silo, got two of {twice!r}. Name each silo once.")
-    return tuple(names)

@@ -12,7 +12,7 @@ from silograph._util.files import sha256_of
 from silograph._util.types import IntVector
 from silograph.analysis.tables import TableFacts, facts_of
 from silograph.data.alignment import all_nodes, order_of, wrong_way_round
-from silograph.data.costs import TableOptions, read_costs
+from silograph.data.costs import TableCosts, TableOptions, read_costs
 from silograph.data.folders import FoundTable
 from silograph.errors import MissingExtraError, SignalError, SilographError, SilosError
 from silograph.graph.pairs import Pairs
@@ -95,21 +95,26 @@ def read_tables(request: LearnRequest, on_progress: OnProgress) -> Tables:
                     pairs, read.present, name=one.silo, cost=read.cost, n_samples=read.n_samples, blocks=read.blocks
                 )
                 silos.append(silo)
-                sources[one.silo] = {
-                    "site": one.site,
-                    "file": str(one.path),
-                    "sha256": checksum.result(),
-                    "n_samples": read.n_samples,
-                    "rows_dropped": read.rows_dropped,
-                    "row_counter": read.row_counter,
-                    "mean_squared_difference": float(read.cost.mean()) if read.cost.size else None,
-                }
+                sources[one.silo] = source_of(one, read, checksum.result())
                 facts.append(facts_of(one.silo, len(nodes), read, sha256=checksum.result()))
             if len(faults.errors) == MOST_FAULTS:
                 pool.shutdown(cancel_futures=True)
                 break
     faults.check(len(found), stopped=number + 1 < len(found))
     return Tables(nodes=tuple(nodes), pairs=pairs, silos=silos, sources=sources, facts=facts)
+
+
+def source_of(table: FoundTable, read: TableCosts, sha256: str) -> dict[str, Any]:
+    """What a silo's record tells of its file."""
+    return {
+        "site": table.site,
+        "file": str(table.path),
+        "sha256": sha256,
+        "n_samples": read.n_samples,
+        "rows_dropped": read.rows_dropped,
+        "row_counter": read.row_counter,
+        "mean_squared_difference": float(read.cost.mean()) if read.cost.size else None,
+    }
 
 
 def _read_headers(found: Sequence[FoundTable], options: TableOptions, on_progress: OnProgress) -> list[tuple[str, ...]]:

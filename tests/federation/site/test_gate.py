@@ -184,7 +184,7 @@ def test_what_was_answered_is_written_down_before_the_first_answer_leaves(nights
     assert made.night() == "done"
     (answered,) = Ledger(made.home).answered()
     ((run, rounds),) = answered.studies[made.run.study().sha256].items()
-    assert (answered.rows, run, rounds) == (50, made.run.run_id, 3)  # costs, learn, close
+    assert (answered.size, run, rounds) == (50, made.run.run_id, 3)  # costs, learn, close
     for path in (made.home / "ledger").glob("*.json"):
         path.unlink()
         path.with_name(f"{path.name}.new").mkdir()  # where the file is written first: now it cannot be

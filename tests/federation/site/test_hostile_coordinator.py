@@ -14,6 +14,10 @@ from silograph.federation.names import RUN_ID, new_run_name
 from silograph.federation.site import state
 from silograph.federation.site.audit import entries
 from silograph.federation.site.service import MOST_RUNS_OPEN
+from silograph.federation.study_file import parse_study
+from silograph.graph.pairs import Pairs
+from silograph.methods.common.setup import build_setup
+from silograph.methods.common.setup_checks import ScalarsError, SetupSilo
 from silograph.protocol.codec import decode_update, encode_task
 from silograph.protocol.messages import Header, Task, parts_of
 from testing.conformance import assert_conforms
@@ -47,6 +51,7 @@ class Hostile:
         scalars = more.pop("scalars", {})
         header = Header(run=run, method=method, step=step, round=number)
         head = {"kind": "round", "run": run, "stage": "learn" if scalars else "setup", "step": step, "round": number}
+        head["n_silos"] = more.pop("n_silos", len(SITES))
         reply = self.ask({**head, "scalars": scalars}, encode_task(Task(header=header, parts=more)))
         return reply.head.get("code") or parts_of(decode_update(reply.body))
 
@@ -375,10 +380,57 @@ def test_the_log_has_the_digest_of_what_left(hostile):
     one = hostile()
     one.hello()
     message, _ = SignedMessage(
-        {"kind": "round", "run": RUN, "stage": "setup", "step": "costs", "round": 1, "scalars": {}},
+        {"kind": "round", "run": RUN, "stage": "setup", "step": "costs", "round": 1, "scalars": {}, "n_silos": 3},
         encode_task(Task(header=Header(run=RUN, method="setup", step="costs", round=1), parts={})),
         one.consortium.server,
     ).to(SITE)
     body = open_message(one.service.reply(message), one.consortium.trust).body
     entry = list(entries(one.home / "audit.jsonl", last=1))[-1]
     assert (entry["what"], entry["sha256"]) == ("answered", hashlib.sha256(body).hexdigest())
+
+
+# --- how many silos there are said to be ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_silos", [0, 1, 7, 1001, 2**70, -1])
+def test_a_number_of_silos_that_cannot_be_or_is_beyond_the_limit_is_refused(hostile, n_silos):
+    one = hostile(patients={SITE: 6})
+    one.hello()
+    assert one.round("costs", n_silos=n_silos) == "sites"
+    assert "expected 8 or more, and site.toml allows 1000" in one.detail()
+
+
+@pytest.mark.parametrize("n_silos", [None, 8.0, "8", True])
+def test_a_number_of_silos_that_is_none_is_malformed(hostile, n_silos):
+    one = hostile(patients={SITE: 6})
+    one.hello()
+    assert one.round("costs", n_silos=n_silos) == "malformed"
+
+
+def test_the_number_of_silos_cannot_change_during_a_run_nor_after_a_restart(hostile):
+    one = hostile(max_silos=20)
+    one.hello()
+    assert "cost" in one.round("costs", n_silos=9)
+    parts = {"u": np.full(28, 0.1), "alpha": 0.5, "beta": 0.25}
+    assert one.round("forces", number=2, n_silos=12, **parts) == "conflict"
+    one.restart()
+    one.hello()
+    assert one.round("costs", n_silos=12) == "conflict"
+    assert "force_square" in one.round("forces", number=2, n_silos=9, **parts)
+
+
+def test_the_pull_is_held_against_the_forces_of_all_the_sites_silos_together():
+    """ρ_ref² is a mean over all silos, to which those of one site add: each by itself could be sure of less."""
+    text = f'name = "a"\nnodes = ["a", "b"]\n[learn]\n{COUPLED}'
+    setup = build_setup(parse_study(text.encode(), source="study").settings, Pairs.all(2))
+    kept = [
+        SetupSilo(step="empty", alpha=0.5, force_square=square, u_square=1.0, rho=0.3) for square in (1.0, 2.0, 6.0)
+    ]
+    scalars = {"alpha": 0.5, "beta": 0.25, "rho": 0.3, "lam": 0.0, "alike": 0.0}
+    least = 0.5 * np.sqrt(9.0 / np.array([10, 25, 26]))  # of the coupling 0.5
+    assert [bool(one <= 0.3) for one in least] == [False, True, True]
+    setup.check_scalars(kept, scalars, 25)
+    setup.check_scalars(kept, scalars, 26)
+    setup.check_scalars(kept[:1], scalars, 10)  # one of them alone would have let it pass
+    with pytest.raises(ScalarsError, match=r"rho: expected 0\.47"):
+        setup.check_scalars(kept, scalars, 10)

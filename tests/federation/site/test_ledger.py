@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from silograph.errors import OutputError, ParameterError
 from silograph.federation.refusals import Refused
-from silograph.federation.site.data import Table, look_at_table, version_of
+from silograph.federation.site.data import SiteData, look_at_data, version_of
 from silograph.federation.site.ledger import Ledger, fewest_told_apart
 from silograph.federation.site.settings import SiteSettings
 from testing.consortium import NODES
@@ -19,19 +19,23 @@ from testing.consortium import NODES
 STUDY, RUN = "ab" * 32, "run-00000.1"
 
 
-def look(folder: Path, rows: np.ndarray, names=NODES, form: str = "%.17g", **how) -> Table:
+def look(folder: Path, rows: np.ndarray, names=NODES, form: str = "%.17g", **how) -> SiteData:
     """The site's table, once these rows are written into it."""
     np.savetxt(folder / "oslo.csv", rows, delimiter=",", header=",".join(names), comments="", fmt=form)
     settings = SiteSettings(name="oslo", federation="f", server="s", data=Path("oslo.csv"), **how)
-    return look_at_table(settings, folder)
+    return look_at_data(settings, folder)
 
 
-def answer(folder: Path, rows: np.ndarray, **options) -> Table:
+def answer(folder: Path, rows: np.ndarray, **options) -> SiteData:
     """A version that is answered for."""
     table = look(folder, rows, **options)
     Ledger(folder).rows(table)
     Ledger(folder).note(table.version, study=STUDY, run=RUN)
     return table
+
+
+def asking(least: int) -> SiteSettings:
+    return SiteSettings(name="oslo", federation="f", server="s", data=Path("oslo.csv"), min_new_samples=least)
 
 
 @pytest.fixture
@@ -49,7 +53,7 @@ def compared(folder: Path, rows: np.ndarray, **options):
 def test_rows_that_came_and_went_are_counted(tmp_path, rows):
     answer(tmp_path, rows[:100])
     (change,) = compared(tmp_path, rows[3:140]).changes
-    assert (change.added, change.removed, change.earlier.rows) == (40, 3, 100)
+    assert (change.added, change.removed, change.earlier.size) == (40, 3, 100)
 
 
 @pytest.mark.parametrize(
@@ -88,17 +92,17 @@ def test_a_lost_key_is_not_replaced_in_silence(tmp_path, rows):
 
 
 def test_a_first_version_and_one_answered_before_show_nothing_new(tmp_path, rows):
-    assert compared(tmp_path, rows[:100]).objection(20) is None
+    assert compared(tmp_path, rows[:100]).objection(asking(20)) is None
     answer(tmp_path, rows[:100])
     answer(tmp_path, rows[:101])  # despite the difference
-    assert compared(tmp_path, rows[:100]).objection(20) is None
-    assert compared(tmp_path, rows[:101]).objection(20) is None
-    assert compared(tmp_path, rows[:140]).objection(20) is None  # what was shown before is not shown by this one
+    assert compared(tmp_path, rows[:100]).objection(asking(20)) is None
+    assert compared(tmp_path, rows[:101]).objection(asking(20)) is None
+    assert compared(tmp_path, rows[:140]).objection(asking(20)) is None  # what was shown is not shown anew
 
 
 def test_versions_that_differ_by_many_rows_each_may_together_show_one():
     """A, A and B, A and C, then A, B, C and one more: the last with the first, less the others, is that one."""
-    a, b, c, one = np.split(np.arange(1, 122, dtype=np.uint64), [60, 90, 120])
+    a, b, c, one = np.split(np.arange(1, 242, 2, dtype=np.uint64), [60, 90, 120])  # odd: whole
     earlier = [np.concatenate(parts) for parts in ([a], [a, b], [a, c])]
     new = np.concatenate([a, b, c, one])
     assert min(np.setxor1d(new, old).size for old in earlier) == 31
@@ -113,9 +117,20 @@ def test_groups_of_many_versions_are_those_of_the_definition(earlier, new):
         groups[tuple(row in one for one in earlier)].add(row)
     parts = [part for group in groups.values() for part in (group & new, group - new) if part not in (set(), group)]
     parts.append(groups.get((False,) * len(earlier), set()))
-    expected = min((len(part) for part in parts if part), default=None)
+    expected = min((sum(row % 2 for row in part) for part in parts if part), default=None)  # odd ones are whole
     arrays = [np.array(sorted(one), dtype=np.uint64) for one in (*earlier, new)]
     assert fewest_told_apart(arrays[:-1], arrays[-1]) == expected
+
+
+def test_rows_with_gaps_are_noticed_and_hide_nobody(tmp_path, rows):
+    answer(tmp_path, rows[:100])
+    gappy = rows[:130].copy()
+    gappy[100:119, 0] = np.nan
+    assert compared(tmp_path, gappy).fewest == 11  # 30 came, 19 of them with a gap
+    gappy[100:, 0] = np.nan
+    found = compared(tmp_path, gappy)
+    assert found.fewest == 0
+    assert "show rows with gaps or missing nodes by themselves" in found.objection(asking(1))
 
 
 def test_rows_that_came_do_not_hide_one_that_went():
@@ -132,15 +147,15 @@ def test_the_same_rows_in_other_units_or_digits_are_not_taken_for_other_rows_wit
     for other, form in ((1000 * rows[:101], "%.17g"), (rows[:101], "%.4f")):
         comparison = compared(tmp_path, other, form=form)
         assert comparison.changes[0].added == 101
-        assert "a row is as in version" in (comparison.objection(20) or "")
-    assert compared(tmp_path, 1000 * rows[:120]).objection(20) is None
-    assert compared(tmp_path, 1000 * rows[:101]).objection(0) is None
+        assert "a row is as in version" in (comparison.objection(asking(20)) or "")
+    assert compared(tmp_path, 1000 * rows[:120]).objection(asking(20)) is None
+    assert compared(tmp_path, 1000 * rows[:101]).objection(asking(0)) is None
 
 
 def test_other_columns_are_not_taken_for_other_rows_without_a_word(tmp_path, rows):
     answer(tmp_path, rows[:100])
-    assert "columns" in (compared(tmp_path, rows[:101, :-1], names=NODES[:-1]).objection(20) or "")
-    assert "columns" in (compared(tmp_path, rows[:101], drop=(NODES[0],)).objection(20) or "")
+    assert "columns" in (compared(tmp_path, rows[:101, :-1], names=NODES[:-1]).objection(asking(20)) or "")
+    assert "columns" in (compared(tmp_path, rows[:101], drop=(NODES[0],)).objection(asking(20)) or "")
 
 
 def test_order_of_columns_digits_beyond_float32_and_the_sign_of_zero_make_no_other_row(tmp_path, rows):
@@ -160,7 +175,7 @@ def test_what_was_answered_is_told_by_version_study_run_and_round_in_any_later_p
     Ledger(tmp_path).note(table.version, study=STUDY, run=RUN)
     Ledger(tmp_path).note(table.version, study="cd" * 32, run="run-00001.1")
     (found,) = Ledger(tmp_path).answered()
-    assert (found.version, found.rows, found.first < found.last) == (table.version, 200, True)
+    assert (found.version, found.size, found.first < found.last) == (table.version, 200, True)
     assert found.studies == {STUDY: {RUN: 2}, "cd" * 32: {"run-00001.1": 1}}
 
 
@@ -200,14 +215,14 @@ def test_a_table_changed_while_it_is_read_is_of_no_version(tmp_path, rows):
     assert not list((tmp_path / "ledger").glob("*.rows"))
 
 
-@pytest.mark.parametrize("damage", [b"", b"[]", b'{"rows": 3}', b'{"x": 1}'])
+@pytest.mark.parametrize("damage", [b"", b"[]", b'{"size": 3}', b'{"x": 1}'])
 def test_a_damaged_ledger_lets_nothing_pass(tmp_path, rows, damage):
     table = answer(tmp_path, rows[:100])
     path = tmp_path / "ledger" / f"{table.version}.json"
     path.write_bytes(damage)
     with pytest.raises(ParameterError, match=r"is damaged .*Put back a copy"):
         compared(tmp_path, rows[:101])
-    path.write_text(json.dumps({"rows": 1, "first": "", "last": "", "studies": {}}))
+    path.write_text(json.dumps({"size": 1, "first": "", "last": "", "studies": {}}))
     (tmp_path / "ledger" / f"{table.version}.rows").unlink()
     with pytest.raises(ParameterError, match=r"\.rows: cannot be read"):
         compared(tmp_path, rows[:101])

@@ -18,12 +18,12 @@ from silograph._util.locks import Lock
 from silograph.federation.coordinator import request as site_request
 from silograph.federation.envelope import ENVELOPE_FORMAT, HEAD, MAGIC, SignedMessage, VerifiedMessage, open_message
 from silograph.federation.refusals import REASONS
-from silograph.federation.site import run as site_run
 from silograph.federation.site import state as memory
 from silograph.federation.site.approvals import Approvals
 from silograph.federation.site.audit import entries, verify
 from silograph.federation.site.service import SiteService
 from silograph.federation.site.settings import SiteSettings, write_site
+from silograph.protocol import group
 from silograph.protocol.codec import decode_task, decode_update, encode_task
 from silograph.protocol.messages import Task
 from testing.conformance import EXACT
@@ -781,13 +781,13 @@ def test_a_failure_stays_at_the_site_and_the_next_attempt_is_as_undisturbed(site
     k = recorded.of_stage("learn")[2]
     one.answers(*range(k))
 
-    def failing(method, silo, state, task, *, report):
+    def failing(*about, **options):
         if after:
-            genuine(method, silo, state, task, report=report)
+            genuine(*about, **options)
         raise FloatingPointError(f"{one.table}: 40 samples")
 
-    genuine = site_run.answer_task
-    monkeypatch.setattr(site_run, "answer_task", failing)
+    genuine = group.answer_task
+    monkeypatch.setattr(group, "answer_task", failing)
     assert one.code(recorded.requests[k]) == "internal"
     assert one.code(recorded.requests[k]) == "unknown-run"
     monkeypatch.undo()

@@ -2,6 +2,7 @@
 
 import tempfile
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,12 +25,14 @@ counts = st.integers(0, 10**9)
         name=texts,
         federation=texts,
         server=texts,
-        data=texts.map(Path),
+        data=texts.map(Path) | st.lists(texts.map(Path), min_size=1, max_size=3).map(tuple),
         drop=st.lists(texts | st.just(""), max_size=3).map(tuple),
         key=st.none() | texts,
         header=st.none() | st.booleans(),
         min_samples=st.none() | counts,
+        min_tables=counts.map(lambda count: count + 1),
         min_sites=counts.map(lambda count: count + 2),
+        max_silos=counts.map(lambda count: count + 2),
         max_rounds=counts,
         max_rounds_table=counts,
         max_local_steps=counts,
@@ -57,7 +60,7 @@ def test_characters_that_toml_treats_specially_come_back(text, tmp_path):
 def test_every_setting_is_written_with_a_line_that_explains_it(tmp_path):
     lines = write_site(tmp_path / "new" / "oslo", OSLO).read_text().splitlines()
     limits = lines[lines.index("[limits]") + 1 :]
-    assert [line.startswith("#") for line in limits] == [True, True] + [True, False] * 9
+    assert [line.startswith("#") for line in limits] == [True, True] + [True, False] * 11
     assert "# min_samples = 100" in limits
     assert '# key = "signals"' in lines
     assert read_site(tmp_path / "new" / "oslo") == OSLO
@@ -92,9 +95,19 @@ def test_settings_are_written_once(tmp_path):
 
 
 def test_data_lie_in_the_sites_folder_or_where_a_whole_path_says(tmp_path):
-    assert OSLO.data_in(tmp_path) == tmp_path / "signals.csv"
-    elsewhere = SiteSettings(name="a", federation="b", server="c", data=Path("/data/signals.csv"))
-    assert elsewhere.data_in(tmp_path) == Path("/data/signals.csv")
+    assert OSLO.data_in(tmp_path) == [tmp_path / "signals.csv"]
+    elsewhere = replace(OSLO, data=Path("/data/signals.csv"))
+    assert elsewhere.data_in(tmp_path) == [Path("/data/signals.csv")]
+    both = replace(OSLO, data=(Path("signals.csv"), Path("/data/more")))
+    assert both.data_in(tmp_path) == [tmp_path / "signals.csv", Path("/data/more")]
+
+
+def test_a_file_is_one_table_and_a_folder_a_pattern_or_a_list_are_several_however_many_they_hold(tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "odd[1].csv").write_text("a,b")
+    several = {Path("signals.csv"): False, Path("odd[1].csv"): False, Path("folder"): True, Path("*.csv"): True}
+    assert {data: replace(OSLO, data=data).has_several(tmp_path) for data in several} == several
+    assert replace(OSLO, data=(Path("signals.csv"),)).has_several(tmp_path)
 
 
 WRONG = {

@@ -96,6 +96,9 @@ def _notes(record: RunRecord, run: CoordinatorRun, rounds: int) -> list[str]:
         f"{rounds} rounds with {len(record.silos)} sites, {sent} sent, {about.attempts} attempt(s); "
         f"{run.history.name} has them all."
     ]
+    several = [f"{silo.name} {silo.n_silos}" for silo in record.silos if silo.n_silos is not None]
+    if several:
+        notes.append(f"Sites that answered with sums over several silos: {', '.join(several)}.")
     for site, reason in about.left_out.items():
         notes.append(f"Without {site} ({reason}): the result is the optimum of the other sites.")
     if about.rejected_answers:
@@ -134,7 +137,8 @@ class _Watch:
         seen = [site.last_seen for site in sites.values() if site.last_seen is not None]
         ago = f", last seen {max(0.0, time.time() - min(seen)):.0f} s ago" if seen else ""
         size = sum(one.bytes_down + one.bytes_up for one in rounds) / 1e6
-        answered = f"{last.silos} of {len(run.sites)} sites answered"
+        of = "" if last.silos in (None, len(run.sites)) else f" with {last.silos} silos"
+        answered = f"{len(run.sites)} sites{of} answered"
         self.progress.update(self.task, description=f"{stage} {last.round}{gap}: {answered}{ago}, {size:.1f} MB")
 
     def _announce_waiting(self, site: Site) -> None:

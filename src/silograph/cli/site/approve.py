@@ -12,10 +12,10 @@ from silograph.federation.folders import SiteFolder
 from silograph.federation.refusals import Refused
 from silograph.federation.site.approvals import Approvals, check_readable, sha_of
 from silograph.federation.site.audit import AuditLog
-from silograph.federation.site.data import Table, check_nodes, look_at_table, open_table
+from silograph.federation.site.data import SiteData, look_at_data
 from silograph.federation.site.doubts import doubts_at_home
 from silograph.federation.site.leaving import GRAPHS, fields_up, words_of
-from silograph.federation.site.ledger import Comparison, Ledger, count_rows
+from silograph.federation.site.ledger import Comparison, Ledger
 from silograph.federation.site.settings import SiteSettings, read_site
 from silograph.federation.study_file import StudyFile, pairs_of, parse_study
 
@@ -44,25 +44,24 @@ def approve_study(home: Path, study: str, *, yes: bool, despite: bool) -> None:
     path = Path(study) if Path(study).is_file() else approvals.find(study)
     read = parse_study(path.read_bytes(), source=str(path))
     check_readable(read.sha256, read.text.decode())
-    table, comparison = _look_at(home, settings, read)
-    options = open_table(settings, home, standardize=read.standardize)[2]
-    doubts = doubts_at_home([(settings.name, table.path, table.signals)], read, options)
-    _show(approvals, settings, read, table, comparison)
+    data, comparison = _look_at(home, settings, read)
+    doubts = doubts_at_home(settings, data, read)
+    _show(approvals, settings, read, data, comparison)
     say(*(f"LOOK TWICE: {doubt.text}" for doubt in doubts))
-    objection = comparison.objection(settings.min_new_samples)
+    objection = comparison.objection(settings)
     if objection is not None and not despite:
         raise ParameterError(
-            f"Not approved: {objection}. If you want these rows to be shown, add --despite-difference; otherwise wait "
-            "until more have changed, or use the version that was answered before."
+            f"Not approved: {objection}. If you want these {comparison.unit}s to be shown, add --despite-difference; "
+            "otherwise wait until more have changed, or use the version that was answered before."
         )
     if not yes and not typer.confirm("Approve it?"):
         say("Not approved.")
         return
     despite = objection is not None
-    detail = f"study {read.sha256} for the table's version {table.version}{', despite the difference' * despite}"
+    detail = f"study {read.sha256} for the table's version {data.version}{', despite the difference' * despite}"
     detail += f"; doubts: {', '.join(doubt.kind for doubt in doubts)}" * bool(doubts)
     _log(home, "approved", detail)  # first: nothing is answered of which the log does not say who approved it
-    approvals.approve(read.text, name=read.name, by=user(), table=table.version, despite=despite, fresh=True)
+    approvals.approve(read.text, name=read.name, by=user(), table=data.version, despite=despite, fresh=True)
     say("Approved.")
 
 
@@ -97,12 +96,11 @@ def _log(home: Path, what: str, detail: str) -> None:
     AuditLog(SiteFolder(home).audit_log).append({"what": what, "by": user(), "detail": detail}, durable=True)
 
 
-def _look_at(home: Path, settings: SiteSettings, study: StudyFile) -> tuple[Table, Comparison]:
+def _look_at(home: Path, settings: SiteSettings, study: StudyFile) -> tuple[SiteData, Comparison]:
     try:
-        table = look_at_table(settings, home)
-        if study.nodes is not None:
-            check_nodes(study.nodes, table.signals.names, settings.name, study.settings.missing_nodes)
-        return table, Ledger(home).compare(table)
+        data = look_at_data(settings, home)
+        data.check_nodes(study.nodes or data.names, settings.name, missing_nodes=study.settings.missing_nodes)
+        return data, Ledger(home).compare(data)
     except Refused as error:
         raise SilosError(
             f"{error.detail} An approval holds for one version of the table, so it is read first."
@@ -112,10 +110,13 @@ def _look_at(home: Path, settings: SiteSettings, study: StudyFile) -> tuple[Tabl
 # --- what is shown ----------------------------------------------------------------------------------------------------
 
 
-def _show(approvals: Approvals, settings: SiteSettings, study: StudyFile, table: Table, comparison: Comparison) -> None:
+def _show(
+    approvals: Approvals, settings: SiteSettings, study: StudyFile, data: SiteData, comparison: Comparison
+) -> None:
+    leaves = _leaves_together if data.several else _leaves
     say(f"Study {study.name!r}, SHA-256 {study.sha256}", "", *_indent(study.text.decode()))
-    say(*_difference(approvals, study), "", *_terms(settings, study, table), "", *_leaves(settings, study, table), "")
-    say(*_table(approvals, study, table, comparison, settings.min_new_samples))
+    say(*_difference(approvals, study), "", *_terms(settings, study, data), "", *leaves(settings, study, data), "")
+    say(*_table(approvals, study, data, comparison, settings))
 
 
 def _indent(text: str) -> list[str]:
@@ -139,8 +140,8 @@ def _difference(approvals: Approvals, study: StudyFile) -> list[str]:
     return ["", f"Against the study approved last ({about}):", *_indent("\n".join(lines))]
 
 
-def _terms(settings: SiteSettings, study: StudyFile, table: Table) -> list[str]:
-    pairs, policy = pairs_of(study, study.nodes or table.signals.names), study.policy
+def _terms(settings: SiteSettings, study: StudyFile, data: SiteData) -> list[str]:
+    pairs, policy = pairs_of(study, study.nodes or data.names), study.policy
     every = pairs.n_nodes * (pairs.n_nodes - 1) // 2
     scale = "true: correlations leave, not amplitudes" if study.standardize else "false: numbers in your units leave"
     if study.sites is not None:
@@ -163,9 +164,9 @@ def _terms(settings: SiteSettings, study: StudyFile, table: Table) -> list[str]:
     ]
 
 
-def _leaves(settings: SiteSettings, study: StudyFile, table: Table) -> list[str]:
+def _leaves(settings: SiteSettings, study: StudyFile, data: SiteData) -> list[str]:
     """What leaves, by the fields of the steps, and what that means for the graph and for N."""
-    setup, rounds = fields_up(study, pairs_of(study, study.nodes or table.signals.names))
+    setup, rounds = fields_up(study, pairs_of(study, study.nodes or data.names))
     shares, reports = study.share_graphs and settings.share_graph, study.settings.report and settings.report
     sent = [name for name in rounds if name in GRAPHS]
     lines = ["Leaves in set-up:", *_fields(setup), "Leaves in the rounds after it:", *_fields(rounds)]
@@ -186,16 +187,36 @@ def _leaves(settings: SiteSettings, study: StudyFile, table: Table) -> list[str]
     return [*lines, "Stays: the rows of your table, its path, site.toml. The threat model in the docs tells the rest."]
 
 
-def _fields(names: tuple[str, ...], words: str | None = None) -> list[str]:
-    return [f"  {visible(name):<13}{words or text}" for name, text in words_of(names).items()]
+def _leaves_together(settings: SiteSettings, study: StudyFile, data: SiteData) -> list[str]:
+    """The same of a site that sends sums over its tables."""
+    setup, rounds = fields_up(study, pairs_of(study, study.nodes or data.names))
+    over = f"the sum over your {len(data.tables)} tables of"
+    lines = [f"Leaves in set-up, {over}:", *_fields(setup, several=True)]
+    lines += [f"Leaves in the rounds after it, {over}:", *_fields(rounds, several=True), "Leaves besides:"]
+    lines += _fields(("tables",), f"how many they are: {len(data.tables)}")
+    if study.settings.report and settings.report:
+        lines += _fields(("reported",), "the number of samples of all your tables together")
+    if any(name in GRAPHS for name in rounds):
+        lines += ["The SUM of your tables' graphs leaves this site, in the rounds. The graph of no table does."]
+    return [
+        *lines,
+        "Whoever knows all your tables but one can work out that one's part of each sum.",
+        "Stays: every table's own numbers, graph and contribution; names of patients and files; site.toml.",
+    ]
 
 
-def _table(approvals: Approvals, study: StudyFile, table: Table, comparison: Comparison, least: int) -> list[str]:
-    """The version of the table that the approval is for, against those that were answered for."""
-    lines = [f"Table: version {table.version}, {comparison.rows} rows of {len(table.signals.names)} nodes."]
+def _fields(names: tuple[str, ...], words: str | None = None, *, several: bool = False) -> list[str]:
+    return [f"  {visible(name):<13}{words or text}" for name, text in words_of(names, several=several).items()]
+
+
+def _table(
+    approvals: Approvals, study: StudyFile, data: SiteData, comparison: Comparison, settings: SiteSettings
+) -> list[str]:
+    """The version of the tables that the approval is for, against those that were answered for."""
+    lines = [_size(data, comparison)]
     before = approvals.get(study.sha256)
     if before is not None:
-        which = "this version" if before.table == table.version else f"version {before.table}"
+        which = "this version" if before.table == data.version else f"version {before.table}"
         used = approvals.rounds_used(study.sha256)
         lines += [
             f"The study was approved for {which}; {used} rounds were answered, counted from 0 again if you approve."
@@ -203,11 +224,20 @@ def _table(approvals: Approvals, study: StudyFile, table: Table, comparison: Com
     for change in comparison.changes[:MOST_SHOWN]:
         earlier = change.earlier
         lines += [
-            f"Version {earlier.version}, {earlier.rows} rows, was answered for, last at {earlier.last[:19]}:",
-            f"  since then {count_rows(change.added)} came, {count_rows(change.removed)} went (changed: both).",
+            f"Version {earlier.version}, {comparison.count(earlier.size)}, was answered for, last at "
+            f"{earlier.last[:19]}:",
+            f"  since then {comparison.count(change.added)} came, {comparison.count(change.removed)} went "
+            "(changed: both).",
         ]
     if (more := len(comparison.changes) - MOST_SHOWN) > 0:
         lines += [f"{more} more versions were answered for; they differ by more."]
-    if (objection := comparison.objection(least)) is not None:
-        lines += [f"THE DIFFERENCE OF THE ANSWERS SHOWS THE CHANGED ROWS: {objection}."]
-    return [*lines, "The approval holds for this version of the table and no other."]
+    if (objection := comparison.objection(settings)) is not None:
+        lines += [f"THE DIFFERENCE OF THE ANSWERS SHOWS THE CHANGED {comparison.unit.upper()}S: {objection}."]
+    return [*lines, f"The approval holds for this version of the table{'s' * data.several} and no other."]
+
+
+def _size(data: SiteData, comparison: Comparison) -> str:
+    if not data.several:
+        return f"Table: version {data.version}, {comparison.size} rows of {len(data.names)} nodes."
+    n_rows = sum(chunk.shape[0] for signals in data.signals() for chunk in signals.chunks(gaps=True))
+    return f"{comparison.size} tables: version {data.version}, {n_rows} rows together of {len(data.names)} nodes."

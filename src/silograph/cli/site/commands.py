@@ -53,8 +53,9 @@ def request(
 
 JOIN_HELP = """Install what the coordinator signed, check the data, and say what will and will not leave this site.
 
-The table has one row per sample and one column per node (CSV, TSV, .1D, .npy, .npz or Parquet). It is not copied: its
-path is kept in site.toml, this site's own file, together with the limits. Both never leave.
+A table has one row per sample and one column per node (CSV, TSV, .1D, .npy, .npz, Parquet, Feather or Excel). It is not
+copied: its path is kept in site.toml, this site's own file, together with the limits. Both never leave. With a folder
+of tables, or several, each table is a silo of its own, such as a patient, and what leaves is the sum over all of them.
 """
 
 
@@ -62,7 +63,10 @@ path is kept in site.toml, this site's own file, together with the limits. Both 
 @guard()
 def join(
     signed: Annotated[Path, typer.Argument(help="SITE.signed.zip from the coordinator.")],
-    data: Annotated[Path, typer.Option(help="This site's table of signals.")],
+    data: Annotated[
+        list[Path],
+        typer.Option(help='This site\'s table of signals; or a folder or "pattern" of several. May be repeated.'),
+    ],
     folder: Folder = None,
     drop: Annotated[list[str] | None, typer.Option(help="Column that is not a node; may be repeated.")] = None,
     key: Annotated[str | None, typer.Option(help="Which array of an .npz file holds the signals.")] = None,
@@ -72,6 +76,7 @@ def join(
     min_samples: Annotated[
         int | None, typer.Option(help="Least number of samples to take part with. Default: as many as nodes, and 20.")
     ] = None,
+    min_tables: Annotated[int, typer.Option(help="Of several tables: least number to take part with.")] = 5,
     max_rounds: Annotated[int, typer.Option(help="Most rounds that this site answers for one approved study.")] = 1000,
     keep_graph: Annotated[
         bool, typer.Option("--keep-graph", help="Never send this site's graph, even if a study asks for it.")
@@ -94,6 +99,7 @@ def join(
         "key": key,
         "header": header,
         "min_samples": min_samples,
+        "min_tables": min_tables,
         "max_rounds": max_rounds,
         "share_graph": not keep_graph,
         "report": not keep_numbers,

@@ -1,5 +1,6 @@
 """The command `silograph site join`: check the data first, then install, then say what leaves."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from silograph.federation.folders import SiteFolder
 from silograph.federation.invitation import Invitation
 from silograph.federation.nvflare.kits import install_kit, site_invitation, site_name
 from silograph.federation.refusals import Refused
-from silograph.federation.site.data import check_nodes, open_table
+from silograph.federation.site.data import SiteData, look_at_data
 from silograph.federation.site.settings import SiteSettings, write_site
 
 LEAVES = """What leaves this site, once you approve a study, and only to the coordinator:
@@ -17,20 +18,26 @@ LEAVES = """What leaves this site, once you approve a study, and only to the coo
     It sees each site's numbers before it adds them, and can work out this site's mean squared differences between
     nodes from the first of them: treat these means as data that leave. From two runs whose tables differ by one
     sample it can work out that sample, but for its sign and mean."""
+SUMS_LEAVE = """What leaves this site, once you approve a study, and only to the coordinator:
+  - in every round: the sum over your tables of numbers per pair of nodes and of a few single numbers, and how many
+    tables they are. Whoever knows all tables but one can work out that one's part. From two runs whose tables differ
+    by one it can be worked out, too."""
+TABLES_STAY = """What does not leave: the tables, their graphs and contributions, names of patients and files, the
+limits in site.toml, the reasons of errors."""
 STAYS = """What does not leave: the table, its path, the limits in site.toml, the reasons of errors."""
 
 
-def join_federation(home: Path, signed: Path, data: Path, limits: dict[str, Any]) -> list[str]:
+def join_federation(home: Path, signed: Path, data: Sequence[Path], limits: dict[str, Any]) -> list[str]:
     """Join, and return the lines to print. Nothing is installed unless the data are as the federation expects them."""
-    invitation = site_invitation(home)
+    invitation, places = site_invitation(home), tuple(_path_from(home, place) for place in data)
     settings = SiteSettings(
         name=site_name(home),
         federation=invitation.name,
         server=invitation.server,
-        data=_path_from(home, data),
+        data=places[0] if len(places) == 1 else places,
         **limits,
     )
-    summary = _check_data(home, settings, invitation)
+    found, summary = _check_data(home, settings, invitation)
     folder = SiteFolder(home)
     if folder.settings.exists():
         raise SilosError(f"{folder.settings}: this site has joined already. Edit it, or move it away to join anew.")
@@ -41,12 +48,23 @@ def join_federation(home: Path, signed: Path, data: Path, limits: dict[str, Any]
     return [
         summary,
         f"Joined {invitation.name} as {settings.name}. Your limits are in {folder.settings}; edit them at any time.",
+        *(_leaves_together(settings) if found.several else _leaves(settings)),
+        "Next: silograph site start",
+    ]
+
+
+def _leaves(settings: SiteSettings) -> list[str]:
+    return [
         LEAVES,
         f"  - your number of samples and edges, and your contribution: {'yes' if settings.report else 'no'}",
         f"  - your own graph, at the end, if the study asks for it: {'yes' if settings.share_graph else 'no'}",
         STAYS,
-        "Next: silograph site start",
     ]
+
+
+def _leaves_together(settings: SiteSettings) -> list[str]:
+    told = "yes" if settings.report else "no"
+    return [SUMS_LEAVE, f"  - the number of samples of all tables together: {told}", TABLES_STAY]
 
 
 def _path_from(home: Path, data: Path) -> Path:
@@ -55,21 +73,27 @@ def _path_from(home: Path, data: Path) -> Path:
     return absolute.relative_to(root) if absolute.is_relative_to(root) else absolute
 
 
-def _check_data(home: Path, settings: SiteSettings, invitation: Invitation) -> str:
-    """Read the whole table once: its nodes, its numbers, its size."""
-    path, table, _ = open_table(settings, home, standardize=False)
-    if invitation.nodes is not None:
-        try:
-            check_nodes(invitation.nodes, table.names, path.name)
-        except Refused as error:
-            raise SilosError(error.detail) from error
-    n_samples = sum(chunk.shape[0] for chunk in table.chunks(gaps=True))
-    least = settings.least_samples(len(table.names))
+def _check_data(home: Path, settings: SiteSettings, invitation: Invitation) -> tuple[SiteData, str]:
+    """Read all tables once: their nodes, their numbers, their size."""
+    try:
+        data = look_at_data(settings, home)
+        # Whether some may be missing, each study says
+        data.check_nodes(invitation.nodes or data.names, data.tables[0].path.name, missing_nodes="allow")
+    except Refused as error:
+        raise SilosError(error.detail) from error
+    n_samples = sum(chunk.shape[0] for signals in data.signals() for chunk in signals.chunks(gaps=True))
+    least = settings.least_samples(len(data.names))
     if n_samples < least:
         why = "as many as nodes, and 20" if settings.min_samples is None else "--min-samples"
         raise SilosError(
-            f"{path}: has {n_samples} samples, fewer than this site's own minimum of {least} ({why}). "
+            f"{data.place}: has {n_samples} samples, fewer than this site's own minimum of {least} ({why}). "
             "Give more samples; or, if what is sent may tell them, a smaller --min-samples."
         )
+    if data.several and len(data.tables) < settings.min_tables:
+        raise SilosError(
+            f"{settings.data_shown}: has {data.place}, fewer than this site's own minimum of {settings.min_tables} "
+            "(--min-tables). Give more tables; or, if what is sent may tell them, a smaller --min-tables."
+        )
     nodes = "just the federation's nodes" if invitation.nodes is not None else "the federation has named none yet"
-    return f"{path.name}: {n_samples} samples of {len(table.names)} nodes ({nodes})."
+    place = data.place if data.several else data.tables[0].path.name
+    return data, f"{place}: {n_samples} samples of {len(data.names)} nodes ({nodes})."

@@ -19,7 +19,7 @@ from silograph.federation.coordinator.sites import Sites
 from silograph.federation.coordinator.witnesses import Witnesses
 from silograph.federation.identity import Signer, Trust
 from silograph.federation.study_file import pairs_of
-from silograph.protocol.method import Cohort, RoundRecord
+from silograph.protocol.method import RoundRecord
 from silograph.protocol.units import STANDARDISED
 
 LOCK_SECONDS = 30.0  # for an earlier process of the same run to end
@@ -74,8 +74,8 @@ def _go_on(
         stopped=stopped,
     )
     largest_cost = STANDARDISED if study.standardize else np.inf
-    cohort, some = Cohort(pairs=pairs, silos=run.sites, nodes=run.nodes), study.settings.missing_nodes == "allow"
-    sites = Sites(channel, cohort, largest_cost=largest_cost, missing_nodes=some)
+    some = study.settings.missing_nodes == "allow"
+    sites = Sites(channel, pairs, largest_cost=largest_cost, missing_nodes=some)
     history.add_event("resumed" if run.checkpoint.exists() else "started", reason=attempt)
     try:
         _learn(run, sites, history)
@@ -109,4 +109,4 @@ def _learn(run: CoordinatorRun, sites: Sites, history: History) -> None:
     for record in learned.history:  # one may be missing after a crash between checkpoint and history
         if ("learn", record["round"]) not in known:
             history.add_round("learn", record, seconds=0.0, bytes_down=0, bytes_up=0)
-    write_results(run, study, learned, sites.cohort.pairs, history, seconds=time.monotonic() - started)
+    write_results(run, study, learned, sites.cohort.pairs, sites.n_silos, history, seconds=time.monotonic() - started)

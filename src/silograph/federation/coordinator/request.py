@@ -154,6 +154,7 @@ class SiteRequest(Generic[T]):
     site: str
     message: SignedMessage
     parse: Callable[[str, VerifiedMessage], T]  # the answer proper; raises ProtocolError for one not to be believed
+    parse_hello: Callable[[str, VerifiedMessage], object]  # the same of an answer to a greeting
     traffic: Traffic
     over: threading.Event  # set once the others' answers are of no use
     largest: int = SMALL_BODY  # bytes of the answer proper
@@ -268,7 +269,8 @@ class SiteRequest(Generic[T]):
             channel=self.channel,
             site=self.site,
             message=self.channel.hello(),
-            parse=lambda site, reply: None,
+            parse=self.parse_hello,
+            parse_hello=self.parse_hello,
             traffic=self.traffic,
             over=self.over,
             passing=PASSING - {"unknown-run"},  # to whoever greets it, a site cannot say that it does not know the run

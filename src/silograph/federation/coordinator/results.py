@@ -18,12 +18,19 @@ from silograph.runs.writer import write_results as write_run
 
 
 def write_results(
-    run: CoordinatorRun, study: StudyFile, learned: StudyResult, pairs: Pairs, history: History, *, seconds: float
+    run: CoordinatorRun,
+    study: StudyFile,
+    learned: StudyResult,
+    pairs: Pairs,
+    n_silos: Mapping[str, int],
+    history: History,
+    *,
+    seconds: float,
 ) -> None:
     """Write graphs, history and record, whole or not at all."""
     context = RunContext(
         nodes=run.nodes,
-        sources={site: _source(learned.reported.get(site, {})) for site in run.sites},
+        sources={site: _source(learned.reported.get(site, {}), n_silos[site]) for site in run.sites},
         options={"standardize": study.standardize},
         folder=run.results,
         resumed=any(event.kind == "resumed" for event in history.events()),
@@ -50,17 +57,18 @@ def _federation(run: CoordinatorRun, study: StudyFile, history: History) -> Fede
     )
 
 
-def _source(reported: Mapping[str, float]) -> dict[str, Any]:
+def _source(reported: Mapping[str, float], n_silos: int) -> dict[str, Any]:
     samples = finite(reported.get("samples"))
     return {
         "n_samples": None if samples is None else int(samples),
         "mean_squared_difference": finite(reported.get("scale")),
+        "n_silos": n_silos if n_silos > 1 else None,
     }
 
 
 def _doubts(run: CoordinatorRun, study: StudyFile, learned: StudyResult) -> tuple[Doubt, ...]:
     """What is doubtful by what sites told of their tables."""
-    told = {site: _source(learned.reported.get(site, {})) for site in run.sites}
+    told = {site: _source(learned.reported.get(site, {}), 1) for site in run.sites}
     facts = [
         TableFacts(
             name=site, n_nodes=len(run.nodes), n_samples=known["n_samples"], scale=known["mean_squared_difference"]

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from silograph._util.documents import parse_json, show
 from silograph._util.types import IntVector, Vector
 from silograph.errors import ProtocolError
 from silograph.federation.coordinator.request import (
@@ -28,35 +29,48 @@ from silograph.federation.coordinator.request import (
     TroubleFound,
 )
 from silograph.federation.envelope import SignedMessage, VerifiedMessage
+from silograph.graph.pairs import Pairs
 from silograph.methods.common.presence import nodes_of
-from silograph.protocol.checks import check_update
-from silograph.protocol.codec import decode_update, encode_task, largest_update
+from silograph.protocol.checks import check_subtotal, check_update
+from silograph.protocol.codec import decode_answer, decode_update, encode_task, largest_update
+from silograph.protocol.fixed import MOST_TERMS
 from silograph.protocol.messages import Field, Header, Parts, Task, Total, Update, graph_fields, parts_of
 from silograph.protocol.method import Cohort, Method
-from silograph.protocol.sums import add_up
+from silograph.protocol.sums import Subtotal, add_answers
 from silograph.protocol.units import Units
 
 T = TypeVar("T")
 
 
 class Sites:
-    """Sites that are elsewhere."""
+    """Sites that are elsewhere. Each has one silo, or answers with the sum over several."""
 
     def __init__(
-        self, channel: Channel, cohort: Cohort, *, largest_cost: float = np.inf, missing_nodes: bool = False
+        self, channel: Channel, pairs: Pairs, *, largest_cost: float = np.inf, missing_nodes: bool = False
     ) -> None:
-        self.cohort = cohort
+        self.sites, self._pairs = channel.run.silos, pairs
+        self.n_silos: dict[str, int] = {}  # of each site, as it said when it was greeted first
         self._largest_cost = largest_cost
         self._missing_nodes = missing_nodes  # whether sites may lack some
-        self.nodes: Mapping[str, IntVector | None] = dict.fromkeys(cohort.silos) if not missing_nodes else {}
+        self.nodes: Mapping[str, IntVector | None] = dict.fromkeys(self.sites) if not missing_nodes else {}
         self.traffic = Traffic()  # of the last exchange
         self._channel = channel
         self._scalars: Mapping[str, float] | None = None  # None: set-up goes on
-        self._pool = ThreadPoolExecutor(cohort.n_silos)
+        self._pool = ThreadPoolExecutor(len(self.sites))
+
+    @property
+    def cohort(self) -> Cohort:
+        """What everyone knows, once all sites were greeted."""
+        n_silos = sum(self.n_silos[site] for site in self.sites)
+        return Cohort(pairs=self._pairs, silos=self.sites, n_silos=n_silos, nodes=self._channel.run.nodes)
 
     def greet(self) -> None:
-        """Announce the run to every site, and wait until each is ready."""
-        self._ask_all(self._channel.hello(), lambda site, reply: None, greeting=True)
+        """Announce the run to every site, and wait until each is ready and has said how many silos it has."""
+        self._ask_all(self._channel.hello(), self._take_hello, greeting=True)
+        if (n_silos := self.cohort.n_silos) > MOST_TERMS:
+            most = max(self.sites, key=lambda site: self.n_silos[site])
+            reason = f"says that it has {self.n_silos[most]} silos; all together {n_silos}, of {MOST_TERMS} at most"
+            raise SitesTroubleError([Trouble(most, "rejected", reason)])
 
     def exchange(self, method: Method, task: Task) -> Total:
         """Ask every site, check every answer, add up."""
@@ -69,13 +83,14 @@ class Sites:
             stage=self._stage,
             step=header.step,
             round=header.round,
+            n_silos=self.cohort.n_silos,
             scalars=dict(self._scalars or {}),
         )
 
-        def parse(site: str, reply: VerifiedMessage) -> Update:
-            return self._parse_update(site, reply, task, fields, units)
+        def parse(site: str, reply: VerifiedMessage) -> Update | Subtotal:
+            return self._parse_answer(site, reply, task, fields, units)
 
-        return add_up(self._ask_all(message, parse, largest=self._largest(fields)), fields, units)
+        return add_answers(self._ask_all(message, parse, largest=self._largest(fields)), fields, units)
 
     def prepare(self, scalars: Mapping[str, float]) -> None:
         """Keep the scalars that set-up found; all further requests carry them."""
@@ -91,12 +106,17 @@ class Sites:
         def parse_graph(site: str, reply: VerifiedMessage) -> Parts | None:
             if reply.head.get("code") == "kept":
                 return None
-            return parts_of(self._parse_update(site, reply, task, fields, None))
+            update = decode_update(reply.body, n_pairs=self._pairs.size, most=self._largest(fields))
+            _check_speaker(site, update.silo)
+            if self.n_silos[site] > 1:
+                raise ProtocolError(f"message: {site} has {self.n_silos[site]} silos, and sends a graph of one.")
+            check_update(update, task, fields, pairs=self._pairs, units=None)
+            return parts_of(update)
 
         graphs = self._ask_all(message, parse_graph, allowed=("kept",), largest=self._largest(fields))
-        sent = {site: parts for site, parts in zip(self.cohort.silos, graphs, strict=True) if parts is not None}
+        sent = {site: parts for site, parts in zip(self.sites, graphs, strict=True) if parts is not None}
         if self._missing_nodes:
-            self.nodes = {site: nodes_of(self.cohort.pairs, np.asarray(parts["has"])) for site, parts in sent.items()}
+            self.nodes = {site: nodes_of(self._pairs, np.asarray(parts["has"])) for site, parts in sent.items()}
         return {site: np.asarray(parts["graph"]) for site, parts in sent.items()}
 
     @property
@@ -105,11 +125,18 @@ class Sites:
         return {}
 
     def silo_states(self) -> dict[str, Any]:
-        """Nothing: what silos keep, they keep themselves."""
-        return {}
+        """How many silos each site has; what these keep, they keep themselves."""
+        return {"n_silos": dict(self.n_silos)}
 
     def restore(self, method: Method, states: dict[str, Any]) -> None:
-        """Nothing to do: sites know where they are."""
+        """Raise where a site no longer has as many silos as when the run began: sums of earlier rounds have them."""
+        changed = [
+            Trouble(site, "rejected", f"says that it has {self.n_silos[site]} silos, and had {before}")
+            for site, before in states["n_silos"].items()
+            if self.n_silos[site] != before
+        ]
+        if changed:
+            raise SitesTroubleError(changed)
 
     def close(self) -> None:
         """Let the threads go."""
@@ -138,6 +165,7 @@ class Sites:
                 site=site,
                 message=message,
                 parse=parse,
+                parse_hello=self._take_hello,
                 traffic=self.traffic,
                 over=over,
                 allowed=allowed,
@@ -153,7 +181,7 @@ class Sites:
             except NotNeeded as cut_short:
                 return cut_short
 
-        answers = list(self._pool.map(ask, self.cohort.silos))
+        answers = list(self._pool.map(ask, self.sites))
         self.traffic.seconds = time.monotonic() - started
         troubles = [answer for answer in answers if isinstance(answer, Trouble)]
         for trouble in troubles:
@@ -165,13 +193,35 @@ class Sites:
         return [answer for answer in answers if not isinstance(answer, Trouble | NotNeeded)]
 
     def _largest(self, fields: Mapping[str, Field]) -> int:
-        return largest_update(fields, self.cohort.pairs.size)
+        return largest_update(fields, self._pairs.size)
 
-    def _parse_update(
-        self, site: str, reply: VerifiedMessage, task: Task, fields: Mapping[str, Field], units: Units | None
-    ) -> Update:
-        update = decode_update(reply.body, n_pairs=self.cohort.pairs.size, most=self._largest(fields))
-        if update.silo != site:
-            raise ProtocolError(f"message: speaks for {update.silo[:40]!r}, but {site!r} was asked.")
-        check_update(update, task, fields, pairs=self.cohort.pairs, units=units)
-        return update
+    def _take_hello(self, site: str, reply: VerifiedMessage) -> None:
+        """How many silos the site has; it is the same whenever it is greeted."""
+        try:
+            n_silos = parse_json(reply.body)["n_silos"]
+        except (ValueError, KeyError) as error:
+            raise ProtocolError("message: expected how many silos the site has.") from error
+        if type(n_silos) is not int or not 1 <= n_silos <= MOST_TERMS:
+            raise ProtocolError(f"message: expected 1 to {MOST_TERMS} silos, got {show(n_silos)}.")
+        if self.n_silos.setdefault(site, n_silos) != n_silos:
+            raise ProtocolError(f"message: says that it has {n_silos} silos, and had {self.n_silos[site]}.")
+
+    def _parse_answer(
+        self, site: str, reply: VerifiedMessage, task: Task, fields: Mapping[str, Field], units: Units
+    ) -> Update | Subtotal:
+        """The site's answer: of its one silo, or the sum over as many as it said."""
+        answer = decode_answer(reply.body, n_pairs=self._pairs.size, most=self._largest(fields))
+        n_silos = 1 if isinstance(answer, Update) else answer.n_silos
+        _check_speaker(site, answer.silo if isinstance(answer, Update) else answer.source)
+        if n_silos != self.n_silos[site]:
+            raise ProtocolError(f"message: is a sum over {show(n_silos)} silos; {site} has {self.n_silos[site]}.")
+        if isinstance(answer, Subtotal):
+            check_subtotal(answer, task, fields, pairs=self._pairs, units=units)
+        else:
+            check_update(answer, task, fields, pairs=self._pairs, units=units)
+        return answer
+
+
+def _check_speaker(site: str, speaker: str) -> None:
+    if speaker != site:
+        raise ProtocolError(f"message: speaks for {speaker[:40]!r}, but {site!r} was asked.")

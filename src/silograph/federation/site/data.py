@@ -1,139 +1,133 @@
-"""A site's data: its table, brought into the study's order of nodes and turned into costs."""
+"""A site's data: one table, or several that are silos each, brought into the study's order of nodes and into costs."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import pairwise
 from pathlib import Path
 
 from silograph._util.files import sha256_of
-from silograph._util.types import Vector
-from silograph.data.alignment import order_of
-from silograph.data.costs import Missing, TableOptions, read_costs
+from silograph.data.alignment import all_nodes, order_of
+from silograph.data.costs import TableOptions
+from silograph.data.folders import FoundTable, find_tables
 from silograph.data.readers import Signals
 from silograph.errors import SilographError, SilosError
 from silograph.federation.refusals import Refused
 from silograph.federation.site.settings import SiteSettings
-from silograph.federation.study_file import StudyFile, pairs_of
-from silograph.methods.common.presence import check_silo
-from silograph.protocol.silo import Silo
-from silograph.protocol.units import check_costs
+
+Stamp = tuple[int, int, int]  # size, time of change, number of the file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fingerprint:
-    """How to know a file again: by its checksum, and by a stamp that shows at once that nobody touched it."""
+    """How to know the tables again: by checksums, and by stamps that show at once that nobody touched them."""
 
-    sha256: str
-    stamp: tuple[int, int, int]  # size, time of change, number of the file
-
-
-def stamp_of(path: Path) -> tuple[int, int, int]:
-    """Size, time of the last change and number of a file."""
-    about = path.stat()
-    return (about.st_size, about.st_mtime_ns, about.st_ino)
+    sha256: dict[str, str]  # path → checksum
+    stamps: dict[str, Stamp]
 
 
-def fingerprint(path: Path) -> Fingerprint:
-    """A file's checksum. The stamp is taken before, so that a change during the reading is noticed later."""
-    stamp = stamp_of(path)
-    return Fingerprint(sha256=sha256_of(path), stamp=stamp)
+def stamps_of(tables: Sequence[FoundTable]) -> dict[str, Stamp]:
+    """Size, time of the last change and number of each file."""
+    found = {str(table.path): table.path.stat() for table in tables}
+    return {path: (about.st_size, about.st_mtime_ns, about.st_ino) for path, about in found.items()}
 
 
-def version_of(settings: SiteSettings, data: str) -> str:
-    """The version of the table, for which an approval holds: the SHA-256 of its file's and of how it is read."""
+def fingerprint(tables: Sequence[FoundTable], before: Fingerprint | None = None) -> Fingerprint:
+    """The files' checksums; of one that nobody touched since `before`, the one from there.
+
+    Stamps are taken first, so that a change during the reading is noticed later.
+    """
+    stamps = stamps_of(tables)
+    same = () if before is None else before.stamps.items() & stamps.items()
+    known = {path: before.sha256[path] for path, _ in same} if before is not None else {}
+    return Fingerprint(sha256={path: known.get(path) or sha256_of(Path(path)) for path in stamps}, stamps=stamps)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteData:
+    """The site's tables as they are now, their values not read yet."""
+
+    tables: tuple[FoundTable, ...]
+    nodes: tuple[tuple[str, ...], ...]  # of each table
+    options: TableOptions
+    known: Fingerprint
+    version: str
+    several: bool  # whether it is tables that count, rather than the rows of one
+
+    @property
+    def place(self) -> str:
+        """What messages for the site's own people call it."""
+        return f"{len(self.tables)} tables" if self.several else str(self.tables[0].path)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The nodes that any table has."""
+        return all_nodes(self.nodes)
+
+    def signals(self) -> Iterator[Signals]:
+        """The tables, opened one after the other: of thousands, not all can be open at once."""
+        return (self.open(number) for number in range(len(self.tables)))
+
+    def open(self, number: int) -> Signals:
+        """One of the tables. Of several, some may lack a column that others have to drop."""
+        path = self.tables[number].path
+        return self.options.open_some(path)[0] if self.several else self.options.open(path)
+
+    def check_nodes(self, nodes: Sequence[str], site: str, *, missing_nodes: str) -> None:
+        """Refuse unless every table has just these nodes, in any order; or, where it is allowed, some of them."""
+        for table, names in zip(self.tables, self.nodes, strict=True):
+            source = table.path.name if self.several else site
+            check_nodes(nodes, names, source, missing_nodes=missing_nodes)
+
+    def check_unchanged(self) -> None:
+        """Refuse where a file was changed while it was read: its rows may be of both versions."""
+        if stamps_of(self.tables) != self.known.stamps:
+            raise Refused("data", f"{self.place}: was changed while it was read")
+
+
+def tables_of(settings: SiteSettings, folder: Path) -> tuple[FoundTable, ...]:
+    """The tables that site.toml names, in the order of their names; raises where there are none, or two of one name."""
+    found = sorted(find_tables(settings.data_in(folder)), key=lambda table: table.name)
+    for table, other in pairwise(found):
+        if table.name == other.name:
+            raise SilosError(
+                f"{table.path} and {other.path}: expected tables of different names, got {table.name!r} twice. "
+                "Rename one of them."
+            )
+    return tuple(found)
+
+
+def version_of(settings: SiteSettings, data: str | Sequence[Sequence[str]]) -> str:
+    """The version of the data, for which an approval holds: of the files' checksums and of how they are read."""
     how = [data, sorted(settings.drop), settings.key, settings.header, settings.keep_rows]
     return sha256(json.dumps(how).encode()).hexdigest()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
-    """The table as it is now, its values not read yet."""
-
-    path: Path
-    known: Fingerprint
-    version: str
-    signals: Signals
-
-    def check_unchanged(self) -> None:
-        """Refuse where the file was changed while it was read: its rows may be of both versions."""
-        if stamp_of(self.path) != self.known.stamp:
-            raise Refused("data", f"{self.path}: was changed while it was read")
-
-
-def look_at_table(settings: SiteSettings, folder: Path, before: Fingerprint | None = None) -> Table:
-    """The site's table and its version; a file that nobody touched since `before` is not read for that."""
-    path = settings.data_in(folder)
+def look_at_data(settings: SiteSettings, folder: Path, before: Fingerprint | None = None) -> SiteData:
+    """The site's data and their version; a file that nobody touched since `before` is not read for that."""
     try:
-        known = before if before is not None and stamp_of(path) == before.stamp else fingerprint(path)
-        signals = open_table(settings, folder, standardize=False)[1]
+        tables = tables_of(settings, folder)
+        known = fingerprint(tables, before)
+        options = table_options(settings)
+        several = settings.has_several(folder)
+        opened = (options.open_some(table.path)[0] if several else options.open(table.path) for table in tables)
+        nodes = tuple(signals.names for signals in opened)
     except (SilographError, OSError) as error:
-        raise Refused("data", f"{path}: {error}") from error
-    return Table(path=path, known=known, version=version_of(settings, known.sha256), signals=signals)
+        raise Refused("data", f"{settings.data_shown}: {error}") from error
+    sums = [(table.name, known.sha256[str(table.path)]) for table in tables]
+    version = version_of(settings, sums if several else sums[0][1])
+    return SiteData(tables=tables, nodes=nodes, options=options, known=known, version=version, several=several)
 
 
-def open_table(
-    settings: SiteSettings, folder: Path, *, standardize: bool, missing: Missing = "error"
-) -> tuple[Path, Signals, TableOptions]:
-    """The site's table, its nodes known, its values not read yet."""
-    path = settings.data_in(folder)
-    options = TableOptions(
-        standardize=standardize,
-        drop=tuple(settings.drop),
-        key=settings.key,
-        header=settings.header,
-        missing=missing,
-        keep_rows=settings.keep_rows,
-    )
-    return path, options.open(path), options
+def table_options(settings: SiteSettings) -> TableOptions:
+    """How the site's tables are read, but for what a study says."""
+    return TableOptions(drop=settings.drop, key=settings.key, header=settings.header, keep_rows=settings.keep_rows)
 
 
-def check_nodes(nodes: Sequence[str], names: Sequence[str], site: str, missing_nodes: str = "error") -> None:
-    """Refuse unless the table has just the nodes of the study, in any order, or some where it may lack others."""
+def check_nodes(nodes: Sequence[str], names: Sequence[str], source: str, *, missing_nodes: str) -> None:
+    """Refuse unless a table has just the nodes of the study, in any order; or, where it is allowed, some of them."""
     try:
-        order_of(nodes, names, first="the study", silo=site, missing_nodes=missing_nodes)
+        order_of(nodes, names, first="the study", silo=source, missing_nodes=missing_nodes)
     except SilosError as error:
         raise Refused("nodes", str(error)) from error
-
-
-def check_scale(cost: Vector, study: StudyFile, path: Path) -> None:
-    """Refuse a table whose mean squared difference is not in the range that the study gives."""
-    scale, between = float(cost.mean()), study.scale
-    if between is not None and not between[0] <= scale <= between[1]:
-        low, high = between
-        raise Refused("scale", f"{path}: its mean squared difference is {scale:g}, the study says {low:g} to {high:g}")
-
-
-def load_silo(folder: Path, settings: SiteSettings, study: StudyFile, nodes: Sequence[str]) -> tuple[Silo, Fingerprint]:
-    """The silo, and the fingerprint of its file; refuses data that the site's limits forbid."""
-    try:
-        path, table, options = open_table(settings, folder, standardize=study.standardize, missing=study.missing)
-        known = fingerprint(path)
-        some = study.settings.missing_nodes
-        check_nodes(nodes, table.names, settings.name, some)  # first: a million names are no reason to make pairs
-        pairs = pairs_of(study, nodes)
-        order = order_of(nodes, table.names, first="the study", silo=settings.name, missing_nodes=some)
-        read = read_costs(
-            path,
-            table,
-            pairs,
-            options,
-            order=order,
-            missing_nodes=some,
-            blocks=study.settings.holds_out,
-            on_progress=lambda part: None,
-        )
-    except (SilographError, OSError) as error:
-        raise Refused("data", f"{settings.data_in(folder)}: {error}") from error
-    check_scale(read.cost, study, path)
-    least = settings.least_samples(len(nodes))
-    if read.n_samples is None or read.n_samples < least:
-        raise Refused("samples", f"{path}: has {read.n_samples} samples, the least is {least}")
-    about = {"name": settings.name, "cost": read.cost, "n_samples": read.n_samples, "blocks": read.blocks}
-    silo = Silo.on(pairs, read.present, **about)
-    try:
-        check_costs(read.cost, study.settings.cost_unit_used, path.name)
-        check_silo(study.settings, silo)
-    except SilographError as error:
-        raise Refused("data", str(error)) from error
-    return silo, known

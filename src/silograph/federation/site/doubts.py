@@ -1,36 +1,31 @@
 """What is doubtful of a site's own tables, for its own people: shown before they approve a study, and never sent."""
 
-from collections.abc import Sequence
-from pathlib import Path
-
+from silograph._util.checks import list_names
 from silograph.analysis.doubts import Doubt, list_remarks
-from silograph.analysis.tables import TableFacts, doubts_about_tables, facts_of
-from silograph.data.alignment import order_of
-from silograph.data.costs import TableOptions, read_costs
-from silograph.data.readers import Signals
-from silograph.federation.study_file import StudyFile, pairs_of
+from silograph.errors import SilosError
+from silograph.federation.refusals import Refused
+from silograph.federation.site.data import SiteData
+from silograph.federation.site.settings import SiteSettings
+from silograph.federation.site.silos import OwnSilos, read_silos
+from silograph.federation.study_file import StudyFile
 
 
-def doubts_at_home(
-    tables: Sequence[tuple[str, Path, Signals]], study: StudyFile, options: TableOptions
-) -> tuple[Doubt, ...]:
-    """The doubts about tables (name, path, opened) that this study would be answered for."""
-    nodes = study.nodes or tables[0][2].names
-    pairs, facts = pairs_of(study, nodes), []
-    for name, path, signals in tables:
-        order = order_of(nodes, signals.names, first="the study", silo=name)
-        read = read_costs(path, signals, pairs, options, order=order, on_progress=lambda part: None)
-        facts.append(facts_of(name, len(nodes), read))
-    found = doubts_about_tables(facts, standardize=study.standardize)
-    outside = _outside(facts, study)
-    return found if outside is None else (outside, *found)
+def doubts_at_home(settings: SiteSettings, data: SiteData, study: StudyFile) -> tuple[Doubt, ...]:
+    """The doubts about the tables that this study would be answered for."""
+    try:
+        own = read_silos(settings, data, study, study.nodes or data.names)
+    except Refused as error:
+        raise SilosError(error.detail) from error
+    found = (_outside(own, study), _hidden(own, settings), *own.doubts(study))
+    return tuple(doubt for doubt in found if doubt is not None)
 
 
-def _outside(facts: Sequence[TableFacts], study: StudyFile) -> Doubt | None:
+def _outside(own: OwnSilos, study: StudyFile) -> Doubt | None:
     if study.scale is None:
         return None
     low, high = study.scale
-    out = {one.name: f"{one.scale:.3g}" for one in facts if one.scale is not None and not low <= one.scale <= high}
+    scales = {silo.name: float(silo.cost.mean()) for silo in own.silos}
+    out = {name: f"{scale:.3g}" for name, scale in scales.items() if not low <= scale <= high}
     if not out:
         return None
     text = (
@@ -38,3 +33,11 @@ def _outside(facts: Sequence[TableFacts], study: StudyFile) -> Doubt | None:
         "will refuse. Convert to the study's units, or ask for another range."
     )
     return Doubt("range", tuple(out), text)
+
+
+def _hidden(own: OwnSilos, settings: SiteSettings) -> Doubt | None:
+    if not own.hidden:
+        return None
+    few = f"fewer than {settings.min_tables} of your tables have them, alone or with another node"
+    text = f"Nodes that are not learned with here, as {few}: {list_names(own.hidden)}."
+    return Doubt("hidden", (), text)

@@ -10,7 +10,7 @@ from silograph.errors import SignalError
 from silograph.federation.folders import SiteFolder
 from silograph.federation.refusals import Refused
 from silograph.federation.site.approvals import MOST_PENDING, Approvals
-from silograph.federation.site.data import Fingerprint, Table, check_nodes, look_at_table
+from silograph.federation.site.data import Fingerprint, SiteData, look_at_data
 from silograph.federation.site.ledger import Ledger
 from silograph.federation.site.settings import SiteSettings
 from silograph.federation.study_file import StudyFile
@@ -27,41 +27,47 @@ class Gate:
     def __init__(self, folder: SiteFolder, settings: SiteSettings) -> None:
         self._folder, self._settings = folder, settings
         self._approvals, self.ledger = Approvals(folder.path), Ledger(folder.path)
-        self._known: Fingerprint | None = None  # of the file, so that it is not read for each request
+        self._known: Fingerprint | None = None  # of the files, so that they are not read for each request
+
+    def look(self) -> SiteData:
+        """The data as they are now."""
+        data = look_at_data(self._settings, self._folder.path, self._known)
+        self._known = data.known
+        return data
 
     def check_study(self, study: StudyFile, asked_by: str) -> None:
         """Refuse a study that nobody approved, before the table is looked at."""
         if not self._settings.approve_all and self._approvals.get(study.sha256) is None:
             self._refuse(study, asked_by, "nobody has approved it")
 
-    def check_table(self, study: StudyFile, nodes: Sequence[str], asked_by: str, *, before: str | None) -> str:
-        """Refuse a table that was not approved, or differs too little from one answered before; the table's version.
+    def check_table(self, study: StudyFile, nodes: Sequence[str], asked_by: str, *, before: str | None) -> SiteData:
+        """Refuse tables that were not approved, or differ too little from those answered before; the site's data.
 
         `before` is the version that the run began with: with another one, no approval lets it go on.
         """
-        table = self._table()
+        data = self.look()
         # First: no approval mends a table with others
-        check_nodes(nodes, table.signals.names, self._settings.name, study.settings.missing_nodes)
-        if before not in (None, table.version):
-            raise Refused("data-changed", f"{table.path}: has changed since the run began")
+        data.check_nodes(nodes, self._settings.name, missing_nodes=study.settings.missing_nodes)
+        if before not in (None, data.version):
+            raise Refused("data-changed", f"{data.place}: has changed since the run began")
         approval = self._approvals.get(study.sha256)
-        approved = approval is not None and approval.table == table.version
+        approved = approval is not None and approval.table == data.version
         if not approved and not self._settings.approve_all:
             was = "" if approval is None else f"; it was {approval.table}"
-            self._refuse(study, asked_by, f"the table has changed, to version {table.version}{was}: approve it anew")
+            self._refuse(study, asked_by, f"the table has changed, to version {data.version}{was}: approve it anew")
         try:
-            self.ledger.rows(table)  # they must be written down before an answer
+            self.ledger.rows(data)  # they must be written down before an answer
         except SignalError as error:
-            raise Refused("data", f"{table.path}: {error}") from error
-        self.check_difference(study, asked_by, table.version)
-        return table.version
+            raise Refused("data", f"{data.place}: {error}") from error
+        self.check_difference(study, asked_by, data.version)
+        return data
 
     def check_difference(self, study: StudyFile, asked_by: str, version: str) -> None:
         """Refuse a version that differs too little from those answered before, unless people approved it despite that.
 
         It is asked when a run begins and again before the first answer: meanwhile, others may have been answered.
         """
-        objection = self.ledger.compare_version(version).objection(self._settings.min_new_samples)
+        objection = self.ledger.compare_version(version).objection(self._settings)
         approval = self._approvals.get(study.sha256)
         despite = approval is not None and approval.table == version and approval.despite
         if objection is not None and not despite:
@@ -73,11 +79,6 @@ class Gate:
         approval = self._approvals.get(study.sha256)
         if not self._settings.approve_all and (approval is None or approval.table != version):
             raise Refused("revoked", f"study {study.name!r}, {study.sha256}, table version {version}")
-
-    def _table(self) -> Table:
-        table = look_at_table(self._settings, self._folder.path, self._known)
-        self._known = table.known
-        return table
 
     def _refuse(self, study: StudyFile, asked_by: str, why: str) -> None:
         waits = self._approvals.note_pending(study.sha256, study.text.decode(), asked_by=asked_by)

@@ -36,7 +36,7 @@ WORDS = {
     "gamma": "your weight, 1 over the distance of your graph from the consensus",
     "square": "the squared distance of your graph from the consensus",
     "work": "an inner product of your graph and its distance from the consensus",
-    "count": "which pairs of nodes you have: 1 for each, 0 for those that you lack",
+    "count": "which pairs of nodes you have: 1 for each, 0 for the others",
     "fused_at": "whether your graph is the consensus: 1 or 0 for each pair that you have",
     "silos": "that you are counted: 1",
     "weight": "your weight: the nearer your graph is to the consensus, the more; with the costs it is known anyway",
@@ -69,11 +69,18 @@ def possible_methods(settings: StudySettings) -> list[Method]:
     return made
 
 
-def words_of(fields: tuple[str, ...]) -> Mapping[str, str]:
-    """Each field in words; of a method that is not silograph's own, nothing but the name is known."""
-    return {
-        name: WORDS.get(name, "a number or numbers of a method that is not silograph's own: ask") for name in fields
-    }
+def words_of(fields: tuple[str, ...], *, several: bool = False) -> Mapping[str, str]:
+    """Each field in words; of a method that is not silograph's own, nothing but the name is known.
+
+    `several`: of one of the tables that the site adds up.
+    """
+    unknown = "a number or numbers of a method that is not silograph's own: ask"
+    words = {name: WORDS.get(name, unknown) for name in fields}
+    if not several:
+        return words
+    for yours, its in {"your": "its", "you are": "it is", "you have": "it has"}.items():
+        words = {name: text.replace(yours, its) for name, text in words.items()}
+    return words
 
 
 def _fields(method: Method) -> tuple[str, ...]:

@@ -1,16 +1,23 @@
-"""Which versions of its table a site has answered for, and what a new version would show together with them.
+"""Which versions of its data a site has answered for, and what a new version would show together with them.
 
-A version is the SHA-256 of the table's file and of how it is read. What a site answers is a sum over rows, so the
+A version is the SHA-256 of the tables' files and of how they are read. What a site answers is a sum over rows, so the
 answers for two versions differ by the sum over the rows that came, less the sum over those that went. With more
 versions, sums and differences of them all can be made. Rows that were always together stay together in each of these,
 so we look at groups: rows that the same versions have. A new version may divide a group, and brings a group of new
 rows. The sum over every part is then known. Of few rows, it says too much of each.
 
+Of a site with several tables the same holds of tables, whose sum its answers are. Then it is tables that count: one in
+which a row has changed is another table.
+
+A row with a gap, or a table that lacks a node, is in the sums of some pairs and not of others. So it counts as changed
+where it came or went, but hides nobody: groups are as large as the number of those in them that are whole.
+
     ledger/key             random, made here: who has not got it cannot try rows out
     ledger/NAMES.centre    each node's mean, of the first rows that were read with these nodes
-    ledger/VERSION.rows    8 bytes per row, its keyed hash, sorted
-    ledger/VERSION.json    how many rows, when first and last, which studies, runs and rounds. It is on the disk before
-                           the first answer leaves: a version without it was never answered for
+    ledger/VERSION.rows    8 bytes per row, its keyed hash, sorted; the last bit says whether it is whole
+    ledger/VERSION.tables  the same per table, made of its rows' hashes: whatever its format, and in whatever order
+    ledger/VERSION.json    how many of them, when first and last, which studies, runs and rounds. It is on the disk
+                           before the first answer leaves: a version without it was never answered for
 """
 
 import json
@@ -20,7 +27,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import blake2b, sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,19 +39,23 @@ from silograph._util.types import Matrix, Vector
 from silograph.data.readers import Signals
 from silograph.errors import ParameterError
 from silograph.federation.folders import SiteFolder
-from silograph.federation.site.data import Table
+from silograph.federation.site.data import SiteData
+from silograph.federation.site.settings import SiteSettings
 
-Rows = NDArray[np.uint64]  # a hash per row, sorted; equal rows are numbered, so that no two are alike
+Rows = NDArray[np.uint64]  # a hash per row or per table, sorted; equal ones are numbered, so that no two are alike
+Unit = Literal["row", "table"]
+UNITS: tuple[Unit, ...] = ("row", "table")
 HASH_BYTES, KEY_BYTES = 8, 32
+WHOLE = np.uint64(1)  # the bit of a hash that says so
 ODD = np.uint64(0x9E3779B97F4A7C15)  # spreads the numbers of equal rows over all hashes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """A version of the table that answers left for."""
+    """A version of the data that answers left for."""
 
     version: str
-    rows: int
+    size: int  # rows, or tables
     first: str  # UTC
     last: str  # UTC, of the last new answer
     studies: dict[str, dict[str, int]]  # study → run → rounds
@@ -52,7 +63,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """How the table differs from a version that was answered for."""
+    """How the data differ from a version that was answered for."""
 
     earlier: Answered
     added: int
@@ -61,70 +72,94 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """How the table differs from all versions that were answered for, and what its answers would show."""
+    """How the data differ from all versions that were answered for, and what their answers would show."""
 
-    rows: int
+    unit: Unit
+    size: int
     changes: tuple[Change, ...] = ()  # the nearest version first
-    fewest: int | None = None  # rows whose sum would become known by itself; None: of no group it would
+    fewest: int | None = None  # rows or tables whose sum would become known by itself; None: of no group it would
+    others: int = 0  # versions that were answered for when rows counted and now tables do, or the other way round
 
-    def objection(self, least: int) -> str | None:
+    def count(self, number: int) -> str:
+        """So many rows or tables, in words."""
+        return f"{number} {self.unit}{'' if number == 1 else 's'}"
+
+    def objection(self, settings: SiteSettings) -> str | None:
         """Why this version should not be answered for without a person's word; nothing if it may be."""
+        limit = "min_new_samples" if self.unit == "row" else "min_tables"
+        least: int = getattr(settings, limit)
+        if self.others:
+            before, now = ("one table", "several") if self.unit == "table" else ("several tables", "one")
+            return f"answers left when site.toml named {before}, now it names {now}: what both show is not counted"
         if self.fewest is not None and self.fewest < least:
+            few = self.count(self.fewest) if self.fewest else f"{self.unit}s with gaps or missing nodes"
             return (
-                f"together with answers for earlier versions, answers for this one show {count_rows(self.fewest)} by "
-                f"themselves; site.toml asks for min_new_samples = {least}"
+                f"together with answers for earlier versions, answers for this one show {few} by themselves; "
+                f"site.toml asks for {limit} = {least}"
             )
         for change in self.changes:
-            if change.added > self.rows - least and abs(self.rows - change.earlier.rows) < least:
+            if change.added > self.size - least and abs(self.size - change.earlier.size) < least:
                 return (
-                    f"hardly a row is as in version {change.earlier.version} of {count_rows(change.earlier.rows)}: if "
-                    "most are the same in other units, digits or columns, the difference of answers shows the others"
+                    f"hardly a {self.unit} is as in version {change.earlier.version} of "
+                    f"{self.count(change.earlier.size)}: if most are the same in other units, digits or columns, the "
+                    "difference of answers shows the others"
                 )
         return None
 
 
 class Ledger:
-    """The versions of its table that a site has answered for."""
+    """The versions of its data that a site has answered for."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = SiteFolder(folder).ledger
 
-    def rows(self, table: Table) -> Rows:
-        """The rows of the table as this version has them; they are read once for each version."""
-        path = self._folder / f"{table.version}.rows"
+    def rows(self, data: SiteData) -> Rows:
+        """The rows, or the tables, as this version has them; they are read once for each version."""
+        path = self._path(data.version, "table" if data.several else "row")
         if not path.exists():
             self._folder.mkdir(exist_ok=True, mode=0o700)
             with locked(self._folder / "lock"):
                 key = self._key()
-            hashed = _hash_rows(table.signals, key, self._folder / f"{_digest_of_names(table.signals).hex()}.centre")
-            table.check_unchanged()
+            hashed = [self._hash_rows(signals, key) for signals in data.signals()]
+            data.check_unchanged()
+            found = _hash_tables(hashed, key, len(data.names)) if data.several else hashed[0].rows
             with locked(self._folder / "lock"):
-                write_bytes(path, hashed.tobytes(), durable=True, under_lock=True)
-        return self._read_rows(table.version)
+                write_bytes(path, found.tobytes(), durable=True, under_lock=True)
+        return self._read_rows(data.version)
+
+    def _hash_rows(self, signals: Signals, key: bytes) -> "HashedTable":
+        return _hash_rows(signals, key, self._folder / f"{_digest_of_names(signals).hex()}.centre")
 
     def answered(self) -> list[Answered]:
         """The versions that were answered for, oldest first."""
         found = [self._read(path) for path in self._folder.glob("*.json")]
         return sorted(found, key=lambda each: each.first)
 
-    def compare(self, table: Table) -> Comparison:
+    def compare(self, data: SiteData) -> Comparison:
         """How this version differs from all that were answered for; if it was itself, nothing new can be shown."""
-        self.rows(table)
-        return self.compare_version(table.version)
+        self.rows(data)
+        return self.compare_version(data.version)
 
     def compare_version(self, version: str) -> Comparison:
         """The same of a version whose rows were read before."""
-        rows = self._read_rows(version)
+        rows, unit = self._read_rows(version), self._unit(version)
         if (self._folder / f"{version}.json").exists():
-            return Comparison(rows=rows.size)
-        earlier = self.answered()
+            return Comparison(unit=unit, size=rows.size)
+        answered = self.answered()
+        earlier = [each for each in answered if self._unit(each.version) == unit]
         kept = [self._read_rows(each.version) for each in earlier]
         changes = [
             Change(earlier=each, added=_n_beyond(rows, old), removed=_n_beyond(old, rows))
             for each, old in zip(earlier, kept, strict=True)
         ]
         changes.sort(key=lambda change: change.added + change.removed)
-        return Comparison(rows=rows.size, changes=tuple(changes), fewest=fewest_told_apart(kept, rows))
+        return Comparison(
+            unit=unit,
+            size=rows.size,
+            changes=tuple(changes),
+            fewest=fewest_told_apart(kept, rows),
+            others=len(answered) - len(earlier),
+        )
 
     def note(self, version: str, *, study: str, run: str) -> None:
         """Write down that a round is about to be answered; a version, or a run, that is new outlasts a power cut."""
@@ -132,24 +167,32 @@ class Ledger:
         with locked(self._folder / "lock"):
             if path.exists():
                 before = self._read(path)
-                first, n_rows, studies = before.first, before.rows, before.studies
+                first, size, studies = before.first, before.size, before.studies
             else:
-                first, n_rows, studies = now, self._read_rows(version).size, {}
+                first, size, studies = now, self._read_rows(version).size, {}
             runs = studies.setdefault(study, {})
             runs[run] = runs.get(run, 0) + 1
-            about = {"rows": n_rows, "first": first, "last": now, "studies": studies}
+            about = {"size": size, "first": first, "last": now, "studies": studies}
             write_bytes(path, json.dumps(about).encode(), durable=runs[run] == 1, under_lock=True)
 
     def _key(self) -> bytes:
         path = self._folder / "key"
         if not path.exists():
-            if any(self._folder.glob("*.rows")):  # with another key, no row would be known again
+            if any(
+                any(self._folder.glob(f"*.{unit}s")) for unit in UNITS
+            ):  # with another key, no row would be known again
                 raise ParameterError(f"{path}: is gone, and rows of earlier versions need it. Put back a copy.")
             write_bytes(path, secrets.token_bytes(KEY_BYTES), durable=True)  # for its owner only
         return path.read_bytes()
 
+    def _path(self, version: str, unit: Unit) -> Path:
+        return self._folder / f"{version}.{unit}s"
+
+    def _unit(self, version: str) -> Unit:
+        return "table" if self._path(version, "table").exists() else "row"
+
     def _read_rows(self, version: str) -> Rows:
-        path = self._folder / f"{version}.rows"
+        path = self._path(version, self._unit(version))
         try:
             return np.frombuffer(path.read_bytes(), dtype=np.uint64)
         except (OSError, ValueError) as error:
@@ -164,21 +207,37 @@ class Ledger:
 
 
 def fewest_told_apart(earlier: Sequence[Rows], rows: Rows) -> int | None:
-    """The size of the smallest group of rows that becomes known by itself once `rows` is answered for, too."""
+    """The size of the smallest group of rows that becomes known by itself once `rows` is answered for, too.
+
+    What counts are whole ones. A group without any has the size 0.
+    """
     if not earlier:
         return None
     every = np.unique(np.concatenate([*earlier, rows]))
     versions = np.array([np.isin(every, one, assume_unique=True) for one in earlier])
     _, group = np.unique(np.packbits(versions, axis=0), axis=1, return_inverse=True)
     inside, old = np.isin(every, rows, assume_unique=True), versions.any(axis=0)
-    n_groups = group.max() + 1
-    here, gone = (np.bincount(group.ravel()[part], minlength=n_groups) for part in (inside, ~inside))
-    divided = (here > 0) & (gone > 0)
-    parts = [*here[divided], *gone[divided], np.count_nonzero(~old)]
-    return min((int(size) for size in parts if size), default=None)
+    n_groups, whole = group.max() + 1, (every & WHOLE).astype(bool)
+
+    def sizes(part: np.ndarray) -> np.ndarray:
+        return np.bincount(group.ravel()[part], minlength=n_groups)
+
+    divided = (sizes(inside) > 0) & (sizes(~inside) > 0)
+    parts = [*sizes(inside & whole)[divided], *sizes(~inside & whole)[divided]]
+    parts += [np.count_nonzero(~old & whole)] if not old.all() else []
+    return min(map(int, parts), default=None)
 
 
-def _hash_rows(table: Signals, key: bytes, centre: Path) -> Rows:
+@dataclass(frozen=True, slots=True)
+class HashedTable:
+    """The hashes of a table's rows, and what tells whether nothing of it is missing."""
+
+    rows: Rows
+    n_nodes: int
+    varies: bool  # whether no node is constant, which is as good as missing
+
+
+def _hash_rows(table: Signals, key: bytes, centre: Path) -> HashedTable:
     """A keyed hash per row: the same for the same numbers under the same names, up to the digits of a float32.
 
     These are the digits of its distance from a centre that all versions share: of signals that ride on an offset, a
@@ -187,18 +246,36 @@ def _hash_rows(table: Signals, key: bytes, centre: Path) -> Rows:
     order = np.argsort(np.array(table.names, dtype=object))
     names = _digest_of_names(table)[: blake2b.PERSON_SIZE]
     found, middle = bytearray(), None
+    whole: list[NDArray[Any]] = [np.empty(0, dtype=np.bool_)]
+    least, most = np.full(table.n_nodes, np.inf), np.full(table.n_nodes, -np.inf)
     for chunk in table.chunks(gaps=True):
         rows = np.asarray(chunk[:, order], dtype=np.float64)
         if not rows.size:
             continue
         middle = _read_centre(centre, rows) if middle is None else middle
+        whole.append(np.asarray(np.isfinite(rows).all(axis=1)))
+        least, most = np.fmin(least, np.fmin.reduce(rows)), np.fmax(most, np.fmax.reduce(rows))
         with np.errstate(over="ignore"):
             digits = np.ascontiguousarray(rows - middle, dtype=np.float32) + np.float32(0)  # -0 becomes 0
         for row in digits:
             found += blake2b(row, digest_size=HASH_BYTES, key=key, person=names).digest()
-    hashes = np.sort(np.frombuffer(bytes(found), dtype=np.uint64))
-    again = np.arange(hashes.size) - np.searchsorted(hashes, hashes)  # 0 for the first of equal rows
-    return np.sort(hashes ^ (again.astype(np.uint64) * ODD))
+    hashes = _numbered(np.frombuffer(bytes(found), dtype=np.uint64), np.concatenate(whole))
+    return HashedTable(hashes, table.n_nodes, bool((least < most).all()))
+
+
+def _hash_tables(tables: Sequence[HashedTable], key: bytes, n_nodes: int) -> Rows:
+    """A keyed hash per table: the same for the same rows, in any order and any format."""
+    digests = [blake2b(one.rows.tobytes(), digest_size=HASH_BYTES, key=key, person=b"table") for one in tables]
+    whole = [one.varies and one.n_nodes == n_nodes and bool((one.rows & WHOLE).all()) for one in tables]
+    return _numbered(np.frombuffer(b"".join(one.digest() for one in digests), dtype=np.uint64), np.array(whole))
+
+
+def _numbered(hashes: Rows, whole: np.ndarray) -> Rows:
+    """Sorted, equal ones told apart by their number, and whole ones from others by the last bit."""
+    order = np.argsort(hashes, kind="stable")
+    hashes, bits = hashes[order], whole[order].astype(np.uint64)
+    again = np.arange(hashes.size) - np.searchsorted(hashes, hashes)  # 0 for the first of equal ones
+    return np.sort(((hashes ^ (again.astype(np.uint64) * ODD)) & ~WHOLE) | bits)
 
 
 def _digest_of_names(table: Signals) -> bytes:
@@ -216,8 +293,3 @@ def _read_centre(path: Path, rows: Matrix) -> Vector:
 
 def _n_beyond(these: Rows, those: Rows) -> int:
     return int(np.setdiff1d(these, those, assume_unique=True).size)
-
-
-def count_rows(n_rows: int) -> str:
-    """How many rows, in words."""
-    return "1 row" if n_rows == 1 else f"{n_rows} rows"

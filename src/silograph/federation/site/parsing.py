@@ -12,6 +12,7 @@ from silograph.federation.study_file import StudyFile, parse_study
 from silograph.methods.common.registry import UnknownMethodError
 from silograph.methods.common.setup import SCALARS
 from silograph.protocol.messages import Update, parts_of
+from silograph.protocol.sums import Subtotal
 
 
 def parse_hello(request: VerifiedMessage) -> tuple[StudyFile, tuple[str, ...], tuple[str, ...]]:
@@ -55,7 +56,18 @@ def parse_scalars(request: VerifiedMessage, stage: str) -> dict[str, float]:
     return scalars
 
 
-def contents_of(update: Update) -> str:
+def parse_n_silos(request: VerifiedMessage) -> int:
+    """How many silos all sites have."""
+    n_silos = request.head.get("n_silos")
+    if type(n_silos) is not int:
+        raise Refused("malformed", "expected how many silos take part")
+    return n_silos
+
+
+def contents_of(answer: Update | Subtotal) -> str:
     """The names in an answer and how many numbers each has, never the numbers."""
-    parts = [f"{name} ({1 if isinstance(part, float) else part.size})" for name, part in parts_of(update).items()]
-    return ", ".join([*parts, *(f"{name} (1, reported)" for name in update.reported)])
+    parts = parts_of(answer) if isinstance(answer, Update) else answer.parts
+    told = answer.reported if isinstance(answer, Update) else answer.reported.get(answer.source, {})
+    sizes = [f"{name} ({1 if isinstance(part, float | int) else len(part)})" for name, part in parts.items()]
+    text = ", ".join([*sizes, *(f"{name} (1, reported)" for name in told)])
+    return text if isinstance(answer, Update) else f"the sum over {answer.n_silos} tables: {text}"

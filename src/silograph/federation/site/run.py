@@ -1,35 +1,48 @@
-"""One run at a site: its study, its silo, its state, and the answer to each of its rounds."""
+"""One run at a site: its study, its silos, their states, and the answer to each of its rounds."""
 
 import hashlib
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from silograph._util.files import write_json, writing_folder
-from silograph.errors import ProtocolError
+from silograph._util.files import writing_folder
+from silograph._util.types import Vector
+from silograph.errors import ProtocolError, SilographError
 from silograph.federation.folders import SiteFolder
 from silograph.federation.refusals import Refused
-from silograph.federation.site.data import Fingerprint, fingerprint, load_silo, stamp_of, version_of
+from silograph.federation.site.data import SiteData, fingerprint, stamps_of, tables_of
+from silograph.federation.site.results import OwnResults
 from silograph.federation.site.settings import SiteSettings
+from silograph.federation.site.silos import OwnSilos, load_silos
 from silograph.federation.site.state import LastAnswer, RunStore, forget_old
 from silograph.federation.study_file import StudyFile
-from silograph.graph.graph import graph_on
 from silograph.methods.common.setup import build_setup, build_silo_method
 from silograph.methods.common.setup_checks import ScalarsError
 from silograph.protocol.checks import check_parts
-from silograph.protocol.exchange import answer_task
-from silograph.protocol.messages import PAIRS_NONNEGATIVE, Header, Task, Update, update_of
+from silograph.protocol.group import SiloGroup
+from silograph.protocol.messages import PAIRS_NONNEGATIVE, Task, Update, update_of
 from silograph.protocol.method import Method
-from silograph.protocol.silo import Silo, SiloState, restore_silo_state
-from silograph.runs.writer import write_graphs
+from silograph.protocol.sums import Subtotal, add_some
+from silograph.runs.reading import source_of
 
 SETUP, LEARN = "setup", "learn"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Asked:
+    """What a request for a round says, and the digest of all of it."""
+
+    stage: str
+    scalars: Mapping[str, float]  # what set-up found; nothing before
+    n_silos: int  # of all sites
+    task: Task
+    digest: str
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -39,72 +52,102 @@ class SiteRun:
     run: str
     study: StudyFile
     nodes: tuple[str, ...]
-    silos: tuple[str, ...]
-    silo: Silo
-    data: Path
-    known: Fingerprint
-    version: str  # of the table
+    sites: tuple[str, ...]
+    settings: SiteSettings
+    folder: Path
+    data: SiteData
+    own: OwnSilos
+    group: SiloGroup
     kept: RunStore
     last: LastAnswer | None = None
-    state: SiloState[Any] = field(default_factory=SiloState)
     seconds: float = 0.0  # of computing the last answer, for the site's log
 
     def restore(self) -> None:
         """Go on from what the site has kept of this run."""
         found = self.kept.load()
         if found is not None:
-            state, self.last = found
-            self.state = restore_silo_state(state, self._method(self.last.stage, self.last.scalars).states.silo)
+            states, self.last = found
+            self.group.restore(self._method(self.last.stage, self.last.scalars, self.last.n_silos), states)
 
     def check_data(self) -> None:
-        """Refuse once the file is no longer the one that the run began with."""
+        """Refuse once the files are no longer those that the run began with, or others are there."""
         try:
-            if stamp_of(self.data) == self.known.stamp:
+            tables = tables_of(self.settings, self.folder)
+            if stamps_of(tables) == self.data.known.stamps:
                 return
-            now = fingerprint(self.data)
-        except OSError as error:
-            raise Refused("data-changed", f"{self.data}: cannot be read any more ({error.strerror})") from error
-        if now.sha256 != self.known.sha256:
-            raise Refused("data-changed", f"{self.data}: has changed since run {self.run} began")
-        self.known = now
+            now = fingerprint(tables)
+        except (OSError, SilographError) as error:
+            raise Refused("data-changed", f"{self.data.place}: cannot be read any more ({error})") from error
+        if now.sha256 != self.data.known.sha256:
+            raise Refused("data-changed", f"{self.data.place}: has changed since run {self.run} began")
+        self.data = replace(self.data, known=now)
 
-    def last_answer_to(self, stage: str, scalars: Mapping[str, float], header: Header, digest: str) -> Update | None:
+    def check_number(self, n_silos: int) -> None:
+        """Refuse a number of silos that cannot be, that is beyond the limit, or that changes during a run."""
+        least, most = len(self.group.silos) + len(self.sites) - 1, self.settings.max_silos
+        if not least <= n_silos <= most:
+            raise Refused("sites", f"{n_silos} silos in all; expected {least} or more, and site.toml allows {most}")
+        if self.last is not None and n_silos != self.last.n_silos:
+            raise Refused("conflict", f"{n_silos} silos in all; when the run began there were {self.last.n_silos}")
+
+    def last_answer_to(self, asked: Asked) -> Update | Subtotal | None:
         """The answer given before, if just this was asked before; refuses another request for an answered round."""
-        last = self.last
+        last, stage, number = self.last, asked.stage, asked.task.header.round
         if last is not None and (last.stage, stage) == (LEARN, SETUP):  # else round 1 of learning would be due again
-            raise Refused("conflict", f"{stage}, round {header.round}: learning has begun")
-        if last is not None and last.stage == stage == LEARN and dict(scalars) != dict(last.scalars):
-            raise Refused("conflict", f"{stage}, round {header.round}: learning began with other parameters")
-        if last is None or stage != last.stage or header.round > last.update.header.round:
+            raise Refused("conflict", f"{stage}, round {number}: learning has begun")
+        if last is not None and last.stage == stage == LEARN and dict(asked.scalars) != dict(last.scalars):
+            raise Refused("conflict", f"{stage}, round {number}: learning began with other parameters")
+        if last is None or stage != last.stage or number > last.answer.header.round:
             return None
-        if digest != last.request_digest:
-            raise Refused("conflict", f"{stage}, round {header.round}: was answered before, to another request")
-        return last.update
+        if asked.digest != last.request_digest:
+            raise Refused("conflict", f"{stage}, round {number}: was answered before, to another request")
+        return last.answer
 
-    def method(self, stage: str, scalars: Mapping[str, float]) -> Method:
+    def method(self, asked: Asked) -> Method:
         """The method that is asked; refuses parameters to which the study and its set-up cannot lead."""
-        if stage == LEARN and (self.last is None or self.last.stage == SETUP):  # later on, they are those of this round
-            setup = build_setup(self.study.settings, self.silo.study_pairs)
-            kept = self.state.own if self.state.method == setup.name else None
+        begins = self.last is None or self.last.stage == SETUP  # later on, parameters are those of this round
+        if asked.stage == LEARN and begins:
+            setup = build_setup(self.study.settings, self.group.pairs)
+            kept = [state.own for state in self.group.states.values() if state.method == setup.name]
             with self._refusing():
-                setup.check_scalars(kept, scalars, len(self.silos))
-        return self._method(stage, scalars)
+                setup.check_scalars(kept, asked.scalars, asked.n_silos)
+        return self._method(asked.stage, asked.scalars, asked.n_silos)
 
-    def answer(
-        self, method: Method, stage: str, scalars: Mapping[str, float], task: Task, digest: str, *, report: bool
-    ) -> Update:
-        """The silo's answer, written down."""
+    def answer(self, method: Method, asked: Asked, *, report: bool) -> Update | Subtotal:
+        """The answer of the site's silo, or the sum over several, written down."""
         began = time.perf_counter()
         with self._refusing():
-            update, self.state = answer_task(method, self.silo, self.state, task, report=report)
+            updates = self.group.ask(method, asked.task, report=True, checked=False)
+        if self.data.several:
+            answer: Update | Subtotal = self._sum(updates, method, asked.task, report=report)
+        else:
+            answer = updates[0] if report else _silent(updates[0])
         self.seconds = time.perf_counter() - began
-        self.last = LastAnswer(stage=stage, scalars=scalars, request_digest=digest, update=update)
-        self.kept.save(self.state, self.last)
-        return update
+        before = {} if self.last is None else self.last.own
+        self.last = LastAnswer(
+            stage=asked.stage,
+            scalars=dict(asked.scalars),
+            request_digest=asked.digest,
+            n_silos=asked.n_silos,
+            answer=answer,
+            own={**before, **{update.silo: update.reported for update in updates if update.reported}},
+        )
+        self.kept.save(self.group.plain(), self.last)
+        return answer
+
+    def _sum(self, updates: Sequence[Update], method: Method, task: Task, *, report: bool) -> Subtotal:
+        """The sum; of what silos told of themselves, it has their samples together and their mean scale alone."""
+        site, step = self.settings.name, method.steps[task.header.step]
+        total = add_some([_silent(update) for update in updates], step.up, method.units(task), source=site)
+        if not report or not all("samples" in update.reported for update in updates):
+            return total
+        samples = sum(update.reported["samples"] for update in updates)
+        scale = sum(update.reported["scale"] for update in updates) / len(updates)
+        return replace(total, reported={site: {"samples": float(samples), "scale": scale}})
 
     @contextmanager
     def _refusing(self) -> Iterator[None]:
-        """Wrong parameters end a run for ever: to try others and others would tell the silo's own terms bit by bit."""
+        """Wrong parameters end a run for ever: to try others and others would tell the silos' own terms bit by bit."""
         try:
             yield
         except ScalarsError as error:
@@ -113,67 +156,98 @@ class SiteRun:
         except ProtocolError as error:
             raise Refused("out-of-turn", str(error)) from error
 
-    def _method(self, stage: str, scalars: Mapping[str, float]) -> Method:
+    def _method(self, stage: str, scalars: Mapping[str, float], n_silos: int) -> Method:
         if stage == SETUP:
-            return build_setup(self.study.settings, self.silo.study_pairs)
-        return build_silo_method(self.study.settings, scalars, self.silo.study_pairs, len(self.silos))
+            return build_setup(self.study.settings, self.group.pairs)
+        return build_silo_method(self.study.settings, scalars, self.group.pairs, n_silos)
 
-    def finish(self, task: Task, results: Path) -> Update:
-        """Write the site's own results: its graph, and the consensus that the coordinator sent."""
-        w = self.state.graph
-        if w is None:
+    def finish(self, task: Task, results: Path) -> Update | None:
+        """Write the site's own results: graphs, and the consensus that was sent; the graph, if it is of one table."""
+        graphs = self.group.graphs()
+        if self.last is None or len(graphs) < len(self.group.silos):
             raise Refused("out-of-turn", "asked to finish a run that has not ended")
         expected = {"consensus": PAIRS_NONNEGATIVE}
-        check_parts(task.parts, expected, pairs=self.silo.study_pairs, header=task.header, source="consensus")
+        check_parts(task.parts, expected, pairs=self.group.pairs, header=task.header, source="consensus")
+        found = self._results(self.last, task.vector("consensus"), graphs)
         results.mkdir(parents=True, exist_ok=True)
-        pairs = self.silo.study_pairs
-        consensus = graph_on(pairs, task.vector("consensus"), self.nodes)
-        own = graph_on(pairs, self.silo.spread(w), self.nodes, self.silo.nodes)
         with writing_folder(results / self.run, replace=True) as inside:
-            for name, graph in (("own", own), ("consensus", consensus)):
-                write_graphs(inside / name, graph)
-            about: dict[str, Any] = {
-                "run": self.run,
-                "study": self.study.name,
-                "sha256": self.study.sha256,
-                "silos": self.silos,
-            }
-            about |= {"evidence": dict(self.state.evidence)}  # of the site's own graph, for its own people
-            write_json(inside / "about.json", about)
-        some = self.study.settings.missing_nodes == "allow"
-        has = {"has": self.silo.spread(np.ones(w.size))} if some else {}
-        return update_of(task.header, self.silo.name, {"graph": self.silo.spread(w), **has})
+            (found.write_several if self.data.several else found.write_one)(inside)
+        if self.data.several:
+            return None
+        silo, parts = self.group.silos[0], dict[str, Vector | float](graph=graphs[self.settings.name])
+        if self.study.settings.missing_nodes == "allow":
+            parts["has"] = silo.spread(np.ones(silo.pairs.size))
+        return update_of(task.header, self.settings.name, parts)
+
+    def _results(self, last: LastAnswer, consensus: Vector, graphs: Mapping[str, Vector]) -> OwnResults:
+        sources = {
+            silo.name: source_of(table, read, self.data.known.sha256[str(table.path)])
+            for table, silo, read in zip(self.data.tables, self.own.silos, self.own.read, strict=True)
+        }
+        return OwnResults(
+            run=self.run,
+            study=self.study,
+            sites=self.sites,
+            nodes=self.nodes,
+            pairs=self.group.pairs,
+            consensus=consensus,
+            graphs=graphs,
+            own_nodes={silo.name: silo.nodes for silo in self.group.silos},
+            evidence={name: state.evidence for name, state in self.group.states.items() if state.evidence},
+            reported=last.own,
+            sources=sources,
+            doubts=self.own.doubts(self.study),
+            setup=build_setup(self.study.settings, self.group.pairs),
+            scalars=last.scalars,
+            n_rounds=last.answer.header.round,
+        )
+
+    def close(self) -> None:
+        """Let another process have the run."""
+        self.group.close()
+        self.kept.close()
+
+
+def _silent(update: Update) -> Update:
+    """The same answer, without what the silo tells of itself."""
+    return replace(update, reported={})
 
 
 def open_site_run(
-    folder: SiteFolder, settings: SiteSettings, run: str, study: StudyFile, nodes: Sequence[str], silos: Sequence[str]
+    folder: SiteFolder,
+    settings: SiteSettings,
+    data: SiteData,
+    run: str,
+    study: StudyFile,
+    nodes: Sequence[str],
+    sites: Sequence[str],
 ) -> SiteRun:
-    """Read the site's data for a run, and the state that the site keeps of it."""
-    silo, known = load_silo(folder.path, settings, study, nodes)
-    version = version_of(settings, known.sha256)
+    """Read the site's tables for a run, and the state that the site keeps of it."""
+    own = load_silos(settings, data, study, nodes)
     about: dict[str, Any] = {
         "study": study.sha256,
-        "silos": list(silos),
+        "silos": list(sites),
         "nodes": hashlib.sha256(json.dumps(list(nodes)).encode()).hexdigest(),
-        "file": str(settings.data),
-        "data": version,
+        "file": settings.data_shown,
+        "data": data.version,
     }
     kept = RunStore(folder, run, about=about)
     site_run = SiteRun(
         run=run,
         study=study,
         nodes=tuple(nodes),
-        silos=tuple(silos),
-        silo=silo,
-        data=settings.data_in(folder.path),
-        known=known,
-        version=version,
+        sites=tuple(sites),
+        settings=settings,
+        folder=folder.path,
+        data=data,
+        own=own,
+        group=SiloGroup(own.silos),
         kept=kept,
     )
     try:
         forget_old(folder.state)
         site_run.restore()
     except BaseException:
-        kept.close()
+        site_run.close()
         raise
     return site_run

@@ -18,7 +18,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from silograph.errors import OutputError, ProtocolError, SilographError
+from silograph.errors import OutputError, ProtocolError
 from silograph.federation.envelope import SignedMessage, VerifiedMessage, open_message
 from silograph.federation.folders import SiteFolder
 from silograph.federation.identity import Signer, Trust
@@ -28,18 +28,17 @@ from silograph.federation.refusals import Refused
 from silograph.federation.site.approvals import Approvals
 from silograph.federation.site.audit import AuditLog
 from silograph.federation.site.counters import count_table_round
-from silograph.federation.site.data import check_nodes, open_table
 from silograph.federation.site.gate import Gate
-from silograph.federation.site.parsing import contents_of, parse_hello, parse_scalars, plain_entries
+from silograph.federation.site.parsing import contents_of, parse_hello, parse_n_silos, parse_scalars, plain_entries
 from silograph.federation.site.restored import check_witness
-from silograph.federation.site.run import LEARN, SETUP, SiteRun, open_site_run
+from silograph.federation.site.run import LEARN, SETUP, Asked, SiteRun, open_site_run
 from silograph.federation.site.settings import SiteSettings, read_site
 from silograph.federation.site.settings_log import note_settings
 from silograph.federation.site.state import version_in
 from silograph.federation.study_file import StudyFile
 from silograph.federation.witness import Witness
 from silograph.methods.common.settings import PAPER_ROUNDS
-from silograph.protocol.codec import decode_task, encode_update
+from silograph.protocol.codec import decode_task, encode_answer, encode_update
 
 TURN_SECONDS = 5.0  # that a request waits for the one before it
 MOST_RUNS_OPEN = 4  # each holds the table's costs; a run that is closed is greeted again
@@ -98,7 +97,7 @@ class SiteService:
         """Let other processes of this site have the runs."""
         with self._lock:
             for site_run in self._site_runs.values():
-                site_run.kept.close()
+                site_run.close()
             self._site_runs.clear()
 
     # --- who asks, and for what ---------------------------------------------------------------------------------------
@@ -135,53 +134,59 @@ class SiteService:
         self._check_study(study, request.sender)
         self._check_sites(silos)
         before = version_in(self.folder.state, run)
-        version = self._gate.check_table(study, nodes, request.sender, before=before)
+        data = self._gate.check_table(study, nodes, request.sender, before=before)
         site_run = self._site_runs.get(run)
         if site_run is None:
             self._make_room()
-            site_run = open_site_run(self.folder, self.settings, run, study, nodes, silos)
+            site_run = open_site_run(self.folder, self.settings, data, run, study, nodes, silos)
             self._site_runs[run] = site_run
-        elif (site_run.study.sha256, site_run.nodes, site_run.silos) != (study.sha256, nodes, silos):
+        elif (site_run.study.sha256, site_run.nodes, site_run.sites) != (study.sha256, nodes, silos):
             raise Refused("conflict", f"run {run}: began with another study, other silos or other nodes")
         site_run.check_data()
-        if site_run.version != version:  # the file was exchanged between two looks
-            raise Refused("data-changed", f"{site_run.data}: is not the version that run {run} began with")
-        return Reply(log={"study": study.sha256, "table": version, "left": "that it is ready"})
+        if site_run.data.version != data.version:  # the files were exchanged between two looks
+            raise Refused("data-changed", f"{data.place}: is not the version that run {run} began with")
+        n_silos = len(site_run.group.silos)
+        left = f"that it is ready, with {n_silos} tables" if data.several else "that it is ready"
+        body = json.dumps({"n_silos": n_silos}).encode()
+        return Reply(body=body, log={"study": study.sha256, "table": data.version, "left": left})
 
     def _round(self, request: VerifiedMessage) -> Reply:
         site_run = self._site_run(request)
         stage = request.text("stage")
         if stage not in (SETUP, LEARN):
             raise Refused("malformed", f"stage {stage!r}")
-        scalars = parse_scalars(request, stage)
-        task = decode_task(request.body, n_pairs=site_run.silo.study_pairs.size)
+        scalars, n_silos = parse_scalars(request, stage), parse_n_silos(request)
+        task = decode_task(request.body, n_pairs=site_run.group.pairs.size)
         announced = (site_run.run, request.head.get("step"), request.head.get("round"))  # the log has it from the head
         if (task.header.run, task.header.step, task.header.round) != announced:
             raise Refused("malformed", "a task of another run or round than the envelope says")
-        parts = [stage, sorted(scalars.items()), request.body_digest]
+        parts = [stage, sorted(scalars.items()), n_silos, request.body_digest]
         digest = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
-        self._check_study(site_run.study, request.sender, running=site_run.version)
+        asked = Asked(stage=stage, scalars=scalars, n_silos=n_silos, task=task, digest=digest)
+        version = site_run.data.version
+        self._check_study(site_run.study, request.sender, running=version)
         site_run.check_data()
-        update, seconds = site_run.last_answer_to(stage, scalars, task.header, digest), 0.0
-        if update is None:
-            method = site_run.method(stage, scalars)
+        site_run.check_number(n_silos)
+        answer, seconds = site_run.last_answer_to(asked), 0.0
+        if answer is None:
+            method = site_run.method(asked)
             if stage == LEARN:
                 self._check_method(method.name)
             if site_run.last is None:
-                self._gate.check_difference(site_run.study, request.sender, site_run.version)
+                self._gate.check_difference(site_run.study, request.sender, version)
             self._count_round(site_run.study)
-            self._gate.ledger.note(site_run.version, study=site_run.study.sha256, run=site_run.run)
+            self._gate.ledger.note(version, study=site_run.study.sha256, run=site_run.run)
             report = site_run.study.settings.report and self.settings.report
-            update = site_run.answer(method, stage, scalars, task, digest, report=report)
+            answer = site_run.answer(method, asked, report=report)
             seconds = site_run.seconds
-        return Reply(body=encode_update(update), log={"left": contents_of(update), "seconds": round(seconds, 4)})
+        return Reply(body=encode_answer(answer), log={"left": contents_of(answer), "seconds": round(seconds, 4)})
 
     def _finish(self, request: VerifiedMessage) -> Reply:
         site_run = self._site_run(request)
-        self._check_study(site_run.study, request.sender, running=site_run.version)
-        update = site_run.finish(decode_task(request.body, n_pairs=site_run.silo.study_pairs.size), self.folder.results)
-        if not (site_run.study.share_graphs and self.settings.share_graph):
-            raise Refused("kept", "the graph stays here, in results/")
+        self._check_study(site_run.study, request.sender, running=site_run.data.version)
+        update = site_run.finish(decode_task(request.body, n_pairs=site_run.group.pairs.size), self.folder.results)
+        if update is None or not (site_run.study.share_graphs and self.settings.share_graph):
+            raise Refused("kept", f"{'the graph stays' if update else 'graphs stay'} here, in results/")
         return Reply(body=encode_update(update), log={"left": contents_of(update)})
 
     def _status(self, request: VerifiedMessage) -> Reply:
@@ -195,13 +200,16 @@ class SiteService:
 
     def _readiness(self) -> str:
         try:
-            _, table, _ = open_table(self.settings, self.folder.path, standardize=False)
-            nodes = self.folder.nodes
+            data, nodes = self._gate.look(), self.folder.nodes
             if nodes.exists():
-                check_nodes(nodes.read_text(encoding="utf-8").splitlines(), table.names, self.settings.name)
-        except Refused:
-            return "other nodes"
-        except (SilographError, OSError):
+                names = nodes.read_text(encoding="utf-8").splitlines()
+                data.check_nodes(names, self.settings.name, missing_nodes="allow")  # each study says whether it is
+        except Refused as error:
+            if error.code == "nodes":
+                return "other nodes"
+            self._keep_trace()
+            return "not readable"
+        except OSError:
             self._keep_trace()
             return "not readable"
         return "ready"
@@ -267,7 +275,7 @@ class SiteService:
         """After a refusal or a failure, read everything anew: the state may have changed in part."""
         site_run = self._site_runs.pop(run, None) if isinstance(run, str) else None
         if site_run is not None:
-            site_run.kept.close()
+            site_run.close()
 
     # --- what leaves, and what is written down --------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from typing import Any, get_type_hints
 
 from silograph._util.documents import check_keys, fill, fit_value, parse_toml, placing_errors, read_bytes, show
 from silograph._util.files import make_folder, write_text
+from silograph.data.folders import is_one_file
 from silograph.errors import OutputError, ParameterError
 from silograph.federation.folders import SiteFolder
 from silograph.methods.common.registry import built_in, check_method
@@ -19,7 +20,9 @@ SECTIONS = {
     "limits": (
         "min_samples",
         "min_new_samples",
+        "min_tables",
         "min_sites",
+        "max_silos",
         "max_rounds",
         "max_rounds_table",
         "max_local_steps",
@@ -41,6 +44,8 @@ federation = {federation}
 server = {server}
 
 # The table of signals: one column per node, one row per sample. From this folder, or a whole path.
+# Of several patients: a folder, a pattern such as "tables/*.csv", or a list of these. Then each table is a silo, and
+# what leaves is the sum over all of them.
 data = {data}
 
 [table]
@@ -50,7 +55,7 @@ drop = {drop}
 {key}
 # Whether the first row holds the names of the nodes; left out: silograph looks
 {header}
-# A column, no node, that says which rows count: those where it is true, yes or not 0
+# A column that says which rows to learn from (true, 1, yes) and which not, such as one of scrubbed volumes
 {keep_rows}
 
 [limits]
@@ -58,8 +63,12 @@ drop = {drop}
 {min_samples}
 # Of a table that has changed since it was answered for: rows that came or went are none, or at least this many
 min_new_samples = {min_new_samples}
+# Of several tables: take part only with at least this many; and those that came or went are none, or at least this many
+min_tables = {min_tables}
 # Take part only together with others, at least this many sites in all. Of two, each can work out the other's numbers
 min_sites = {min_sites}
+# Take part only if all sites together have at most this many tables: the more they are, the weaker is what we can check
+max_silos = {max_silos}
 # Answer at most this many rounds of an approved study, all its runs together
 max_rounds = {max_rounds}
 # Answer at most this many rounds of all studies together, whoever approved them; raise it, knowingly, when used up
@@ -84,14 +93,16 @@ class SiteSettings:
     name: str
     federation: str
     server: str  # the coordinator's name, as its certificate says it
-    data: Path  # from the site's folder, or a whole path
+    data: Path | tuple[Path, ...]  # from the site's folder, or whole paths; of files, folders or patterns
     drop: tuple[str, ...] = ()
     key: str | None = None
     header: bool | None = None  # None: look
-    keep_rows: str | None = None  # a column that says which rows count
+    keep_rows: str | None = None  # a column that says which rows count; None: all
     min_samples: int | None = None  # None: see `least_samples`
     min_new_samples: int = 20  # fewest rows that a changed table may tell apart from those answered before
+    min_tables: int = 5  # of several: fewest to answer for, and fewest that a change may tell apart
     min_sites: int = 2  # never less: the sum over one site is that site's own
+    max_silos: int = 1000  # of all sites together
     max_rounds: int = 1000  # of an approved study, all its runs together
     max_rounds_table: int = 10_000  # of all studies together
     max_local_steps: int = 100  # in a round
@@ -108,10 +119,12 @@ class SiteSettings:
                 fit_value(value, hints[field.name], field.name)
         for number, method in enumerate(self.methods, start=1):
             check_method(method, f"methods, entry {number}")
+        if self.data == ():
+            raise ParameterError('data: expected text, or a list of at least one, got an empty list. Write "tables".')
         least = dict.fromkeys(
             ("min_samples", "min_new_samples", "max_rounds", "max_rounds_table", "max_local_steps"), 0
         )
-        for name, bound in (least | {"min_sites": 2}).items():
+        for name, bound in (least | {"min_sites": 2, "min_tables": 1, "max_silos": 2}).items():
             if (value := getattr(self, name)) is not None and value < bound:
                 raise ParameterError(f"{name}: expected a whole number ≥ {bound}, got {value}. Write one, such as 100.")
 
@@ -119,9 +132,18 @@ class SiteSettings:
         """How many samples a table of so many nodes must have. Fewer than nodes are known but for a rotation."""
         return max(n_nodes, FEW_SAMPLES) if self.min_samples is None else self.min_samples
 
-    def data_in(self, folder: Path) -> Path:
-        """Where the table is, for a site in this folder."""
-        return folder / self.data
+    def data_in(self, folder: Path) -> list[Path]:
+        """Where the tables are, for a site in this folder."""
+        return [folder / place for place in (self.data if isinstance(self.data, tuple) else (self.data,))]
+
+    def has_several(self, folder: Path) -> bool:
+        """Whether the site has a folder, a pattern or a list of tables: even if it holds one, it may soon hold more."""
+        return isinstance(self.data, tuple) or not is_one_file(folder / self.data)
+
+    @property
+    def data_shown(self) -> str:
+        """What messages for the site's own people call its data."""
+        return ", ".join(map(str, self.data)) if isinstance(self.data, tuple) else str(self.data)
 
 
 def read_site(folder: Path) -> SiteSettings:

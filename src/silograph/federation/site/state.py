@@ -1,4 +1,4 @@
-"""What a site keeps of a run: the silo's state and its last answer, written before the answer leaves.
+"""What a site keeps of a run: its silos' states and its last answer, written before the answer leaves.
 
 One answer is enough: the coordinator writes down a round before it asks the next, so that after any crash it asks for
 the round that the site answered last, or for the one after it.
@@ -14,17 +14,20 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from silograph._util.documents import parse_json
 from silograph._util.files import write_bytes, write_json
 from silograph._util.locks import Lock
-from silograph._util.plain import to_plain
 from silograph.engine.checkpoint import Checkpoint
 from silograph.federation.folders import SiteFolder
 from silograph.federation.refusals import Refused
-from silograph.protocol.messages import Header, Update, parts_of, update_of
-from silograph.protocol.silo import SiloState
+from silograph.protocol.fixed import Limbs
+from silograph.protocol.messages import Header, Parts, Reported, Update, parts_of, update_of
+from silograph.protocol.sums import Subtotal
 
 ABOUT, LOCK, ROUNDS = "about.json", "lock", "rounds"
+NOTED = ("stage", "scalars", "request_digest", "n_silos", "own")  # of an answer, beside itself
 MOST_RUNS_KEPT = 20  # later ones push out earlier ones
 
 
@@ -35,7 +38,9 @@ class LastAnswer:
     stage: str
     scalars: Mapping[str, float]  # what set-up found, which holds for the whole of learning
     request_digest: str
-    update: Update
+    n_silos: int  # of all sites, which holds for the whole run
+    answer: Update | Subtotal
+    own: Reported  # what silos told here of themselves, by silo; it stays, but for what the answer has of it
 
 
 class RunStore:
@@ -70,31 +75,20 @@ class RunStore:
             raise Refused("conflict", f"{path}: the run began with another study, other silos or other nodes")
 
     def load(self) -> tuple[dict[str, Any], LastAnswer] | None:
-        """The silo's state as plain data, and the last answer; nothing before the first."""
+        """The silos' states as plain data, and the last answer; nothing before the first."""
         kept = self._checkpoint.load()
         if kept is None:
             if self._answered.exists():
                 raise Refused("ended", f"run {self.folder.name}: was answered, and its state is gone")
             return None
         self._note_answered()  # a crash may have come before
-        last = kept["last"]
-        update = update_of(Header(**last["header"]), last["silo"], last["parts"], reported=last["reported"])
-        about = {name: last[name] for name in ("stage", "scalars", "request_digest")}
-        return kept["state"], LastAnswer(**about, update=update)
+        about = {name: kept["last"][name] for name in NOTED}
+        return kept["silos"], LastAnswer(**about, answer=_restore_answer(kept["answer"]))
 
-    def save(self, state: SiloState[Any], last: LastAnswer) -> None:
+    def save(self, silos: Mapping[str, Any], last: LastAnswer) -> None:
         """Write down both, whole or not at all."""
-        update = last.update
-        kept = {
-            "stage": last.stage,
-            "scalars": dict(last.scalars),
-            "request_digest": last.request_digest,
-            "header": asdict(update.header),
-            "silo": update.silo,
-            "reported": dict(update.reported),
-            "parts": dict(parts_of(update)),
-        }
-        self._checkpoint.save({"state": to_plain(state), "last": kept})
+        about = {name: getattr(last, name) for name in NOTED}
+        self._checkpoint.save({"silos": dict(silos), "last": about, "answer": _plain_answer(last.answer)})
         self._note_answered()
 
     def _note_answered(self) -> None:
@@ -112,6 +106,26 @@ class RunStore:
         if not (self.folder / ROUNDS).exists():
             shutil.rmtree(self.folder, ignore_errors=True)
         self._lock.release()
+
+
+def _plain_answer(answer: Update | Subtotal) -> dict[str, Any]:
+    """An answer for the checkpoint, whose arrays are of float64: limbs are kept by their bits."""
+    about: dict[str, Any] = {"header": asdict(answer.header), "reported": dict(answer.reported)}
+    if isinstance(answer, Update):
+        return about | {"silo": answer.silo, "n_silos": None, "parts": dict(parts_of(answer))}
+    parts = {name: part if isinstance(part, int) else part.view(np.float64) for name, part in answer.parts.items()}
+    return about | {"silo": answer.source, "n_silos": answer.n_silos, "parts": parts}
+
+
+def _restore_answer(kept: Mapping[str, Any]) -> Update | Subtotal:
+    header, silo, reported = Header(**kept["header"]), kept["silo"], kept["reported"]
+    if kept["n_silos"] is None:
+        parts: Parts = kept["parts"]
+        return update_of(header, silo, parts, reported=reported)
+    sums: dict[str, int | Limbs] = {
+        name: part if isinstance(part, int) else part.view(np.uint64) for name, part in kept["parts"].items()
+    }
+    return Subtotal(header=header, source=silo, n_silos=kept["n_silos"], parts=sums, reported=reported)
 
 
 def version_in(folder: Path, run: str) -> str | None:

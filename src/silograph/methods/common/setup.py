@@ -16,7 +16,7 @@ its costs are from the mean, as in a silo that lacks nothing. With the degrees a
 neighbours are all elsewhere would make ρ_ref infinite, and one with a weak neighbour left nearly so.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, Protocol
@@ -214,8 +214,8 @@ class Setup:
         result = prox_step(problem, nothing, metric=None, rho=rho, strength=strength, start=state.start)
         return Answer(parts={"force": result.force}, start=result.y, state=replace(kept, rho=rho))
 
-    def check_scalars(self, kept: SetupSilo | None, scalars: Mapping[str, float], n_silos: int) -> None:
-        """Raise ScalarsError unless what this silo was asked can lead to these parameters of learning."""
+    def check_scalars(self, kept: Sequence[SetupSilo], scalars: Mapping[str, float], n_silos: int) -> None:
+        """Raise ScalarsError unless what these silos were asked can lead to these parameters of learning."""
         check_scalars(self, kept, scalars, n_silos)
 
     # --- the coordinator's half ---------------------------------------------------------------------------------------
@@ -345,8 +345,8 @@ class SetupMethod(Method, Protocol):
     def sparsity(self) -> float | None:
         """The sparsity asked for."""
 
-    def check_scalars(self, kept: Any, scalars: Mapping[str, float], n_silos: int) -> None:
-        """Raise ScalarsError unless what a silo was asked, and so kept, can lead to these parameters of learning."""
+    def check_scalars(self, kept: Sequence[Any], scalars: Mapping[str, float], n_silos: int) -> None:
+        """Raise ScalarsError unless what an owner's silos were asked, and so kept, can lead to these parameters."""
 
 
 def build_setup(settings: StudySettings, pairs: Pairs) -> SetupMethod:

@@ -4,7 +4,7 @@ A study's method says little without its parameters: with ρ = 0 the exact metho
 So a silo remembers what it was asked, and holds against it what the coordinator says that set-up found.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -64,8 +64,9 @@ def check_model(setup: "Setup", kept: SetupSilo, alpha: float, beta: float) -> N
         raise ScalarsError(f"alpha, beta: expected those of the study and its set-up, got {alpha:g}, {beta:g}.")
 
 
-def check_scalars(setup: "Setup", kept: SetupSilo | None, scalars: Mapping[str, float], n_silos: int) -> None:
-    """Raise ScalarsError unless the study, and what this silo was asked and answered, can lead to these."""
+def check_scalars(setup: "Setup", every: Sequence[SetupSilo], scalars: Mapping[str, float], n_silos: int) -> None:
+    """Raise ScalarsError unless the study, and what an owner's silos were asked and answered, can lead to these."""
+    kept = _together(every) if every else None
     coupled = setup.coupling is not None
     last = ("empty" if _is_sparse(setup) and scalars["rho"] > 0 else "forces") if coupled else "costs"
     if kept is None or ORDER.index(kept.step) < ORDER.index(last):
@@ -82,6 +83,12 @@ def check_scalars(setup: "Setup", kept: SetupSilo | None, scalars: Mapping[str, 
             raise ScalarsError(f"{name}: expected {span}, got {scalars[name]:g}.")
     if kept.step != last:
         raise ScalarsError(f"rho: expected the one that {kept.step!r} was asked with, got {scalars['rho']:g}.")
+
+
+def _together(every: Sequence[SetupSilo]) -> SetupSilo:
+    """What silos that were asked the same know together: their terms of ρ_ref² add."""
+    forces, largest = sum(kept.force_square for kept in every), max(kept.u_square for kept in every)
+    return replace(every[0], force_square=forces, u_square=largest)
 
 
 def _coupled_bounds(

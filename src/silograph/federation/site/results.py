@@ -1,0 +1,105 @@
+"""What a run leaves at a site: of one table its graph and the consensus, of several a run's folder like any other."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import nan
+from pathlib import Path
+from typing import Any
+
+from silograph._util.files import write_json
+from silograph._util.types import IntVector, Vector
+from silograph.analysis.doubts import Doubt
+from silograph.engine.study import StudyResult
+from silograph.federation.study_file import StudyFile
+from silograph.graph.graph import graph_on
+from silograph.graph.pairs import Pairs
+from silograph.methods.common.setup import SetupMethod
+from silograph.protocol.messages import Reported
+from silograph.runs.results import RunContext, study_run
+from silograph.runs.writer import write_graphs, write_results
+
+ELSEWHERE = "Objective, certificate and rounds are with the coordinator."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class OwnResults:
+    """What a site knows of a run that has ended."""
+
+    run: str
+    study: StudyFile
+    sites: tuple[str, ...]
+    nodes: tuple[str, ...]
+    pairs: Pairs
+    consensus: Vector
+    graphs: Mapping[str, Vector]  # by silo, on all pairs
+    own_nodes: Mapping[str, IntVector | None]  # by silo; None: it has all
+    evidence: Reported
+    reported: Reported  # what silos told of themselves, here
+    sources: Mapping[str, Mapping[str, Any]]  # fields of silos' records: what they were learned from
+    doubts: Sequence[Doubt]
+    setup: SetupMethod
+    scalars: Mapping[str, float]  # what set-up found
+    n_rounds: int
+
+    def write_one(self, folder: Path) -> None:
+        """The site's own graph, the consensus, and what is known of both."""
+        (name, w), *_ = self.graphs.items()
+        write_graphs(folder / "own", graph_on(self.pairs, w, self.nodes, self.own_nodes[name]))
+        write_graphs(folder / "consensus", graph_on(self.pairs, self.consensus, self.nodes))
+        evidence = dict(self.evidence.get(name, {}))  # of the site's own graph, for its own people
+        write_json(folder / "about.json", {**self._about(), "evidence": evidence})
+
+    def write_several(self, folder: Path) -> None:
+        """The folder of a run over the site's silos, as far as the site knows it."""
+        settings = self.study.settings
+        context = RunContext(
+            nodes=self.nodes,
+            sources=self.sources,
+            options={"standardize": self.study.standardize},
+            folder=folder,
+            resumed=False,
+            seconds=0.0,
+            doubts=self.doubts,
+        )
+        run = study_run(self._learned(), settings, self.pairs, context)
+        result = replace(run.record.result, objective=None, relative_gap=None, certified=False, converged=None)
+        record = replace(run.record, result=result, about=f"{run.record.about} {ELSEWHERE}".strip())
+        write_results(folder, replace(run, record=record))
+        write_json(folder / "about.json", self._about())
+
+    def _about(self) -> dict[str, Any]:
+        return {"run": self.run, "study": self.study.name, "sha256": self.study.sha256, "silos": self.sites}
+
+    def _learned(self) -> StudyResult:
+        """The result here. What the coordinator alone knows is as of a run that ended well: nobody is to be warned."""
+        told = (self.reported, self.evidence)
+        n_edges = sum(float((w > 0).sum()) for w in self.graphs.values())
+        return StudyResult(
+            consensus=self.consensus,
+            graphs=self.graphs,
+            nodes=self.own_nodes,
+            count=None,
+            contributions={
+                name: one["contribution"] for each in told for name, one in each.items() if "contribution" in one
+            },
+            reported=self.reported,
+            evidence=self.evidence,
+            objective=nan,
+            gap=0.0,
+            converged=True,
+            diverged=False,
+            n_rounds=self.n_rounds,
+            n_setup_rounds=0,
+            history=(),
+            alpha=self.scalars["alpha"],
+            beta=self.scalars["beta"],
+            rho=self.scalars["rho"],
+            lam=self.scalars["lam"],
+            cost_unit=self.study.settings.cost_unit_used,
+            coupling=self.setup.coupling,
+            sparsity=self.setup.sparsity,
+            degree=2 * n_edges / (len(self.nodes) * len(self.graphs)),
+            degree_asked=self.setup.degree,
+            degree_alone=None,
+            degree_reached=True,
+        )
