@@ -115,6 +115,17 @@ def test_sites_treat_gaps_as_the_study_says(tmp_path, engine, missing, method):
         assert n_samples["lima"] == len(table) - (9 if missing == "rows" else 0)
 
 
+def test_a_site_leaves_out_the_rows_that_it_flagged(tmp_path, engine):
+    flagged, cleaned = Consortium(tmp_path / "flagged", keep_rows="good"), Consortium(tmp_path / "cleaned")
+    for seed, site in enumerate(SITES):
+        table = pd.read_csv(cleaned.table(site))
+        good = np.arange(len(table)) % 4 != seed
+        table.assign(good=good).to_csv(flagged.table(site), index=False)
+        table[good].to_csv(cleaned.table(site), index=False)
+    results = [digests(engine(one, one.run(EXACT))) for one in (flagged, cleaned)]
+    assert results[0] == results[1]
+
+
 def test_a_site_with_gaps_refuses_a_study_that_says_nothing_of_them(tmp_path):
     consortium = Consortium(tmp_path)
     table = pd.read_csv(consortium.table("lima"))
