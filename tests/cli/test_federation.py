@@ -354,7 +354,7 @@ def test_who_cannot_join_is_told_why_and_nothing_is_written(here, arguments, cod
     write_table(here / "other.csv", 0, nodes=[f"area {k}" for k in range(8)])
     write_table(here / "few.csv", 0, nodes=NODES, n_samples=19)
     text = (here / "oslo.csv").read_text().splitlines()
-    (here / "words.csv").write_text("\n".join([*text[:20], "n/a" + text[20][text[20].index(",") :], *text[21:]]))
+    (here / "words.csv").write_text("\n".join([*text[:20], "high" + text[20][text[20].index(",") :], *text[21:]]))
     with zipfile.ZipFile("foreign.signed.zip", "w") as archive:
         about = {"name": "oslo", "project": "foreign", "ca_info": {"rootCA_fingerprint": "SHA256:" + "0" * 64}}
         archive.writestr("signed.json", json.dumps(about))

@@ -4,6 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from silograph._util.checks import list_names
 from silograph._util.files import write_text
 from silograph.errors import SilosError
 from silograph.federation.folders import SiteFolder
@@ -64,7 +67,11 @@ def _leaves(settings: SiteSettings) -> list[str]:
 
 def _leaves_together(settings: SiteSettings) -> list[str]:
     told = "yes" if settings.report else "no"
-    return [SUMS_LEAVE, f"  - the number of samples of all tables together, and their mean squared difference: {told}", TABLES_STAY]
+    return [
+        SUMS_LEAVE,
+        f"  - the number of samples of all tables together, and their mean squared difference: {told}",
+        TABLES_STAY,
+    ]
 
 
 def _path_from(home: Path, data: Path) -> Path:
@@ -81,7 +88,10 @@ def _check_data(home: Path, settings: SiteSettings, invitation: Invitation) -> t
         data.check_nodes(invitation.nodes or data.names, data.tables[0].path.name, missing_nodes="allow")
     except Refused as error:
         raise SilosError(error.detail) from error
-    n_samples = sum(chunk.shape[0] for signals in data.signals() for chunk in signals.chunks(gaps=True))
+    n_samples = n_gaps = 0
+    for signals in data.signals():
+        for chunk in signals.chunks(gaps=True):
+            n_samples, n_gaps = n_samples + chunk.shape[0], n_gaps + int(np.isnan(chunk).sum())
     least = settings.least_samples(len(data.names))
     if n_samples < least:
         why = "as many as nodes, and 20" if settings.min_samples is None else "--min-samples"
@@ -94,6 +104,11 @@ def _check_data(home: Path, settings: SiteSettings, invitation: Invitation) -> t
             f"{settings.data_shown}: has {data.place}, fewer than this site's own minimum of {settings.min_tables} "
             "(--min-tables). Give more tables; or, if what is sent may tell them, a smaller --min-tables."
         )
+    lacking = [name for name in invitation.nodes or data.names if any(name not in names for names in data.nodes)]
     nodes = "just the federation's nodes" if invitation.nodes is not None else "the federation has named none yet"
+    if lacking:
+        nodes = f'some lack {list_names(lacking)}: only studies with missing_nodes = "allow" can be answered'
+    if n_gaps:
+        nodes += f"; {n_gaps} cells are empty: only studies that say what to do about gaps (missing) can be answered"
     place = data.place if data.several else data.tables[0].path.name
     return data, f"{place}: {n_samples} samples of {len(data.names)} nodes ({nodes})."
