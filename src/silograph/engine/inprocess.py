@@ -7,7 +7,7 @@ from silograph._util.types import IntVector, Vector
 from silograph.errors import ProtocolError
 from silograph.protocol.group import SiloGroup
 from silograph.protocol.messages import Task, Total
-from silograph.protocol.method import Cohort, Method
+from silograph.protocol.method import Cohort, Method, Outcome
 from silograph.protocol.silo import Silo
 from silograph.protocol.sums import add_up
 
@@ -40,7 +40,7 @@ class InProcess:
     def prepare(self, scalars: Mapping[str, float]) -> None:
         """Nothing to do: silos here share the coordinator's method."""
 
-    def finish(self, consensus: Vector) -> Mapping[str, Vector]:
+    def finish(self, outcome: Outcome) -> Mapping[str, Vector]:
         """Every silo's graph: they have one owner."""
         graphs = self.group.graphs()
         if len(graphs) < len(self.group.silos):

@@ -9,7 +9,7 @@ from silograph._util.types import IntVector, Vector
 from silograph.engine.checkpoint import Checkpoint
 from silograph.protocol.checks import check_parts
 from silograph.protocol.messages import Header, Parts, Reported, Task, Total
-from silograph.protocol.method import Cohort, Decision, Method, RoundRecord
+from silograph.protocol.method import Cohort, Decision, Method, Outcome, RoundRecord
 
 
 class Engine(Protocol):
@@ -25,8 +25,8 @@ class Engine(Protocol):
     def prepare(self, scalars: Mapping[str, float]) -> None:
         """Let silos know what set-up found, from which they make the method's own half."""
 
-    def finish(self, consensus: Vector) -> Mapping[str, Vector]:
-        """Tell the silos the consensus that the run ended at; receive the graphs of those that give theirs away.
+    def finish(self, outcome: Outcome) -> Mapping[str, Vector]:
+        """Tell the silos where the run ended; receive the graphs of those that give theirs away.
 
         Graphs are on the pairs of the study, zero on those that a silo lacks.
         """

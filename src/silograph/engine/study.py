@@ -136,7 +136,7 @@ def learn_on(
     method = spec_of(settings.method).build(settings, replace(parameters, start=start))
     finished = stage("learn", method)
     outcome: Outcome = finished.outcome
-    graphs = engine.finish(outcome.consensus)
+    graphs = engine.finish(outcome)
     return StudyResult(
         consensus=outcome.consensus,
         graphs=graphs,

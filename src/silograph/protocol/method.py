@@ -62,6 +62,12 @@ class Outcome:
     converged: bool = False
     diverged: bool = False
 
+    @property
+    def certificate(self) -> Vector:
+        """What sites are told of how good the answer is: objective, gap, whether it met the tolerance; or nothing."""
+        told = np.array([self.objective, self.gap, float(self.converged)])
+        return told if np.isfinite(told).all() else np.zeros(0)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Decision(Generic[C]):

@@ -35,7 +35,7 @@ from silograph.protocol.checks import check_subtotal, check_update
 from silograph.protocol.codec import decode_answer, decode_update, encode_task, largest_update
 from silograph.protocol.fixed import MOST_TERMS
 from silograph.protocol.messages import Field, Header, Parts, Task, Total, Update, graph_fields, parts_of
-from silograph.protocol.method import Cohort, Method
+from silograph.protocol.method import Cohort, Method, Outcome
 from silograph.protocol.sums import Subtotal, add_answers
 from silograph.protocol.units import Units
 
@@ -96,10 +96,10 @@ class Sites:
         """Keep the scalars that set-up found; all further requests carry them."""
         self._scalars = dict(scalars)
 
-    def finish(self, consensus: Vector) -> Mapping[str, Vector]:
-        """Send the sites the consensus; receive the graphs of those that give theirs away."""
+    def finish(self, outcome: Outcome) -> Mapping[str, Vector]:
+        """Send the sites the consensus and its certificate; receive the graphs of those that give theirs away."""
         header = Header(run=self._channel.run.run_id, method="finish", step="finish", round=1)
-        task = Task(header=header, parts={"consensus": consensus})
+        task = Task(header=header, parts={"consensus": outcome.consensus, "certificate": outcome.certificate})
         fields = graph_fields(self._missing_nodes)
         message = self._channel.message("finish", encode_task(task))
 

@@ -18,8 +18,6 @@ from silograph.protocol.messages import Reported
 from silograph.runs.results import RunContext, study_run
 from silograph.runs.writer import write_graphs, write_results
 
-ELSEWHERE = "Objective, certificate and rounds are with the coordinator."
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class OwnResults:
@@ -31,6 +29,7 @@ class OwnResults:
     nodes: tuple[str, ...]
     pairs: Pairs
     consensus: Vector
+    certificate: tuple[float, ...]  # objective, relative gap, whether it met the tolerance; or nothing
     graphs: Mapping[str, Vector]  # by silo, on all pairs
     own_nodes: Mapping[str, IntVector | None]  # by silo; None: it has all
     evidence: Reported
@@ -62,16 +61,26 @@ class OwnResults:
             doubts=self.doubts,
         )
         run = study_run(self._learned(), settings, self.pairs, context)
-        result = replace(run.record.result, objective=None, relative_gap=None, certified=False, converged=None)
-        record = replace(run.record, result=result, about=f"{run.record.about} {ELSEWHERE}".strip())
+        objective, gap, converged = self.certificate or (None, None, None)
+        ended = None if converged is None else bool(converged)
+        result = replace(
+            run.record.result, objective=objective, relative_gap=gap, certified=gap is not None, converged=ended
+        )
+        warned = (
+            {} if ended is not False else {"convergence": f"The run ended at a gap of {gap:.1e}, above its tolerance."}
+        )
+        record = replace(run.record, result=result, warnings={**run.record.warnings, **warned})
         write_results(folder, replace(run, record=record))
         write_json(folder / "about.json", self._about())
 
     def _about(self) -> dict[str, Any]:
-        return {"run": self.run, "study": self.study.name, "sha256": self.study.sha256, "silos": self.sites}
+        names = ("objective", "relative_gap", "converged")
+        certificate = dict(zip(names, self.certificate, strict=False))
+        about = {"run": self.run, "study": self.study.name, "sha256": self.study.sha256, "silos": self.sites}
+        return about | {"certificate": certificate}
 
     def _learned(self) -> StudyResult:
-        """The result here. What the coordinator alone knows is as of a run that ended well: nobody is to be warned."""
+        """The result as if the run had ended well: what the coordinator says of that is put in later."""
         told = (self.reported, self.evidence)
         n_edges = sum(float((w > 0).sum()) for w in self.graphs.values())
         return StudyResult(

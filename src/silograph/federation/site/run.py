@@ -26,7 +26,7 @@ from silograph.methods.common.setup import build_setup, build_silo_method
 from silograph.methods.common.setup_checks import ScalarsError
 from silograph.protocol.checks import check_parts
 from silograph.protocol.group import SiloGroup
-from silograph.protocol.messages import PAIRS_NONNEGATIVE, Task, Update, update_of
+from silograph.protocol.messages import LIST, PAIRS_NONNEGATIVE, Task, Update, update_of
 from silograph.protocol.method import Method
 from silograph.protocol.sums import Subtotal, add_some
 from silograph.runs.reading import source_of
@@ -166,9 +166,11 @@ class SiteRun:
         graphs = self.group.graphs()
         if self.last is None or len(graphs) < len(self.group.silos):
             raise Refused("out-of-turn", "asked to finish a run that has not ended")
-        expected = {"consensus": PAIRS_NONNEGATIVE}
+        expected = {"consensus": PAIRS_NONNEGATIVE, "certificate": LIST}
         check_parts(task.parts, expected, pairs=self.group.pairs, header=task.header, source="consensus")
-        found = self._results(self.last, task.vector("consensus"), graphs)
+        if task.vector("certificate").size not in (0, 3):
+            raise Refused("malformed", "a certificate is three numbers, or none")
+        found = self._results(self.last, task, graphs)
         results.mkdir(parents=True, exist_ok=True)
         with writing_folder(results / self.run, replace=True) as inside:
             (found.write_several if self.data.several else found.write_one)(inside)
@@ -179,7 +181,7 @@ class SiteRun:
             parts["has"] = silo.spread(np.ones(silo.pairs.size))
         return update_of(task.header, self.settings.name, parts)
 
-    def _results(self, last: LastAnswer, consensus: Vector, graphs: Mapping[str, Vector]) -> OwnResults:
+    def _results(self, last: LastAnswer, task: Task, graphs: Mapping[str, Vector]) -> OwnResults:
         sources = {
             silo.name: source_of(table, read, self.data.known.sha256[str(table.path)])
             for table, silo, read in zip(self.data.tables, self.own.silos, self.own.read, strict=True)
@@ -190,7 +192,8 @@ class SiteRun:
             sites=self.sites,
             nodes=self.nodes,
             pairs=self.group.pairs,
-            consensus=consensus,
+            consensus=task.vector("consensus"),
+            certificate=tuple(task.vector("certificate").tolist()),
             graphs=graphs,
             own_nodes={silo.name: silo.nodes for silo in self.group.silos},
             evidence={name: state.evidence for name, state in self.group.states.items() if state.evidence},
