@@ -63,6 +63,7 @@ bench-quick: $(VENV)/bench.stamp  ## The same on small problems, in two minutes
 
 bench-federation: $(VENV)/test.stamp  ## What a round costs between real sites, and what survives which fault, in an hour
 	$(BIN)/python -m benchmarks.federation.overhead
+	$(BIN)/python -m benchmarks.federation.patients
 	$(BIN)/python -m benchmarks.federation.faults
 
 vendor: $(VENV)/report.stamp  ## Bring the libraries inside the report's page up to date (needs npm)

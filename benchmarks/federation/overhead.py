@@ -93,7 +93,7 @@ def measure(federation: RealFederation, method: str, pairs: int) -> Measured:
         record = federation.run(text, str(out))
     with History.open_read(federation.fed / "runs" / record["federation"]["run"] / "history.sqlite") as history:
         rounds = [one for one in history.rounds() if one.stage == "learn"]
-    computed = [_computed(federation.home(site), record["federation"]["run"]) for site in federation.sites]
+    computed = [computed(federation.home(site), record["federation"]["run"]) for site in federation.sites]
     overheads, computing = [], []
     for before, one in pairwise(rounds):
         busy = max(site[one.round] for site in computed)
@@ -112,7 +112,7 @@ def measure(federation: RealFederation, method: str, pairs: int) -> Measured:
     )
 
 
-def _computed(home: Path, run: str) -> dict[int, float]:
+def computed(home: Path, run: str) -> dict[int, float]:
     """Seconds of computing by round of the learn stage, from a site's audit log."""
     seconds, stage = {}, ""
     for entry in entries(home / "audit.jsonl"):
