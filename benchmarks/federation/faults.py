@@ -34,7 +34,7 @@ from silograph.federation.coordinator.supervisor import ServerAwayError
 from silograph.federation.nvflare.session import ServerSession
 from silograph.federation.study_file import parse_study
 from testing.conformance import assert_same_result, learned_here
-from testing.real_federation import study_text
+from testing.real_federation import SITES, study_text
 from testing.waiting import eventually
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
@@ -267,6 +267,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS / "federation_faults.md", help="page to write")
     parser.add_argument("--more", action="store_true", help="add to what the page's data have")
     parser.add_argument("--method", choices=LEARN, default="algorithm1", help="of the run that is disturbed")
+    parser.add_argument("--patients", type=int, default=0, help="tables that each site has, instead of one")
     asked = parser.parse_args()
     table = Table(asked.out, LEARN[asked.method])
     if asked.more:
@@ -277,7 +278,8 @@ def main() -> None:
     plain = [name for name in names if name not in certified]
     with tempfile.TemporaryDirectory(prefix="faults-") as place:
         if plain:
-            with RealFederation(Path(place) / "three") as federation:
+            patients = dict.fromkeys(SITES, asked.patients) if asked.patients else {}
+            with RealFederation(Path(place) / "three", patients=patients) as federation:
                 measure(federation, table, plain, asked.repeats)
         if certified:
             with RealFederation(Path(place) / "four", sites=FOUR_SITES) as federation:
