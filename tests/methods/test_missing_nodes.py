@@ -370,6 +370,8 @@ def test_a_silo_with_one_node_or_with_a_node_that_has_no_pair_is_refused_by_name
     first = Silo(name="silo 0", pairs=ring, cost=costs[0][[0, 2, 3, 5]])
     with pytest.raises(SilosError, match="silo 1: lacks every node with which 2 of its own may be paired"):
         learn_silos([first, across], allowing(alpha=1.0, beta=0.5))
+    with pytest.raises(SilosError, match=r"silo 1: expected two nodes that may be paired, got none\. Leave"):
+        learn_silos([first, across], allowing(degree=1.5, zeta=0.3))
 
 
 def test_a_silo_with_fewer_nodes_than_the_degree_takes_part(rng):
