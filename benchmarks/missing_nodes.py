@@ -1,8 +1,10 @@
 """What missing regions do to the graphs of ABIDE's people: `SILOGRAPH_DATA=… python -m benchmarks.missing_nodes`.
 
-From one person in five, between 1 and 11 regions are taken at random. Learned is from all data, from what is left
+From one person in five, between 1 and 11 regions are taken, of a fifth of the regions that may be lost, as those at the
+edge of a field of view are: of any, nearly all would be lost by somebody. Learned is from all data, from what is left
 (missing_nodes="allow"), and without those regions for everybody. The latter two are compared with the first on the
-regions that all kept, and "allowed" also on all that a person has.
+regions that all kept, and "allowed" also on all that a person has. "dropped" has α and β of the complete data: asked
+for the same degree among fewer regions, it would have more edges than what it is compared with.
 """
 
 from __future__ import annotations
@@ -14,27 +16,28 @@ import numpy as np
 from silograph import ConsensusGraph
 from silograph.datasets.abide import load_abide
 
-LACKING, MOST, SEEDS = 5, 11, (0, 1, 2)  # one person in five; regions taken; draws
+LACKING, LOSABLE, MOST, SEEDS = 5, 5, 11, (0, 1, 2)  # one person, and one region, in five; regions taken; draws
 
 
 def take_away(series: dict[str, np.ndarray], rng: np.random.Generator) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Tables with empty columns, and the regions that nobody lost."""
     out = {name: table.astype(np.float64) for name, table in series.items()}
     n_regions = next(iter(series.values())).shape[1]
+    losable = rng.choice(n_regions, n_regions // LOSABLE, replace=False)
     kept = np.ones(n_regions, dtype=bool)
     for name in rng.choice(list(series), len(series) // LACKING, replace=False):
-        gone = rng.choice(n_regions, rng.integers(1, MOST + 1), replace=False)
+        gone = rng.choice(losable, rng.integers(1, MOST + 1), replace=False)
         out[str(name)][:, gone] = np.nan
         kept[gone] = False
     return out, np.flatnonzero(kept)
 
 
-def learned(tables: dict[str, np.ndarray], **settings) -> tuple[str, np.ndarray]:
-    """What the run took, and the weights of all people and, last, of the consensus."""
+def learned(tables: dict[str, np.ndarray], **settings) -> tuple[str, np.ndarray, ConsensusGraph]:
+    """What the run took, the weights of all people and, last, of the consensus, and the model."""
     began = time.perf_counter()
-    model = ConsensusGraph(standardize=True, degree=5, **settings).fit(tables)
+    model = ConsensusGraph(standardize=True, **settings).fit(tables)
     took = f"{model.gap_:8.1e} {model.n_rounds_:7d} {time.perf_counter() - began:8.1f}"
-    return took, np.concatenate([model.adjacencies_, model.consensus_[None]])
+    return took, np.concatenate([model.adjacencies_, model.consensus_[None]]), model
 
 
 def agreement(ours: np.ndarray, due: np.ndarray) -> str:
@@ -58,13 +61,14 @@ def main() -> None:
     print(
         f"{'':24s}{'gap':>8s} {'rounds':>7s} {'seconds':>8s}    consensus       people          of those who lack some"
     )
-    took, complete = learned(series)
+    took, complete, model = learned(series, degree=5)
     print(f"{'complete':24s}{took}")
     for seed in SEEDS:
         tables, kept = take_away(series, np.random.default_rng(seed))
         lacking = np.flatnonzero([np.isnan(table).any() for table in tables.values()])
-        took, every = learned(tables, missing_nodes="allow")
-        took_dropped, dropped = learned({name: table[:, kept] for name, table in tables.items()})
+        took, every, _ = learned(tables, degree=5, missing_nodes="allow")
+        fewer = {name: table[:, kept] for name, table in tables.items()}
+        took_dropped, dropped, _ = learned(fewer, alpha=model.alpha_, beta=model.beta_)
         due = complete[:, kept][:, :, kept]
         for name, cost, ours, full in (
             (f"allowed, all {n_regions}", took, every, complete),

@@ -51,8 +51,8 @@ def joint_optimum(silos: Sequence[Silo], *, alpha: float, beta: float, rho: floa
         total += silo.cost @ w + 2 * beta * cp.sum_squares(w) - alpha * cp.sum(cp.log(incidence(silo.pairs) @ w))
         total += rho * cp.norm(w - (u if silo.place is None else u[silo.place]))
         found.append(w)
-    value = minimum(total)
-    return value, np.where(count > 0, u.value, 0.0), [w.value for w in found]
+    value = minimum(total, tight=True)
+    return value, np.where(count > 0, np.maximum(u.value, 0.0), 0.0), [np.maximum(w.value, 0.0) for w in found]
 
 
 def objective(study, silos: Sequence[Silo]) -> float:

@@ -18,6 +18,14 @@ def test_complete_and_empty_graphs_are_told_apart_from_fused_ones():
     assert "every pair in 'full' and no pair in 'none'" in doubt.text
 
 
+def test_of_a_silo_with_few_of_the_nodes_a_complete_graph_is_no_wonder():
+    """With the five neighbours that nodes have elsewhere, six nodes have all there are."""
+    others = [fact(name, n_nodes=30, n_pairs=435, edges=75) for name in ("oslo", "kyoto", "quito")]
+    assert doubts_about_graphs([*others, fact("lima", n_nodes=6, n_pairs=15, edges=15)]) == ()
+    (doubt,) = doubts_about_graphs([*others, fact("lima", n_nodes=20, n_pairs=190, edges=190)])
+    assert (doubt.kind, doubt.silos) == ("complete", ("lima",))
+
+
 @pytest.mark.parametrize("others", [0.0, 0.05])
 def test_a_silo_far_from_a_consensus_at_which_the_others_are_is_named(others):
     near = [fact(name, distance=others, edges=10) for name in ("oslo", "kyoto", "quito")]

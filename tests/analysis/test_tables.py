@@ -74,6 +74,15 @@ def test_few_samples_are_counted():
     assert "'lima' (8 samples for 30 nodes), 'kyoto' (29 samples for 30 nodes)" in doubt.text
 
 
+def test_a_pair_that_gaps_leave_few_samples_is_told():
+    """Of two rows, every correlation is 1 or −1: as an edge, it would be among the strongest."""
+    gappy = TableFacts(name="lima", n_nodes=30, n_samples=200, fewest_rows=2)
+    fine = TableFacts(name="quito", n_nodes=30, n_samples=200, fewest_rows=140)
+    doubt = only([*silos(oslo=200), gappy, fine])
+    assert (doubt.kind, doubt.silos) == ("samples", ("lima",))
+    assert "'lima' (gaps leave a pair 2 of 200 samples, for 30 nodes)" in doubt.text
+
+
 def test_where_every_table_is_flat_rows_may_be_nodes():
     doubt = only(silos(oslo=8, lima=14))
     assert (doubt.kind, doubt.silos) == ("transposed", ("oslo", "lima"))

@@ -157,3 +157,18 @@ def test_the_moments_of_some_nodes_are_those_of_their_columns(table):
 def test_what_gaps_leave_undefined_is_an_error_that_names_it(X, standardize, message):
     with pytest.raises(SignalError, match=message):
         moments_of(np.array(X, dtype=float), Pairs.all(2)).costs(standardize=standardize, names=("a", "b"))
+
+
+@pytest.mark.parametrize("rows", [50, 400])
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("value", [0.0, 0.1])
+def test_what_is_constant_beside_another_node_is_noticed_however_small_it_is(rows, seed, value):
+    """As counts are that are zero wherever the other was asked: rounding comes from the node's other rows."""
+    X = 1e5 * np.random.default_rng(seed).normal(size=(400, 2))
+    X[:200, 0] = X[230:, 1] = np.nan
+    X[200:230, 0] = value
+    moments = Moments(Pairs.all(2))
+    for start in range(0, 400, rows):
+        moments = add_rows(moments, X[start : start + rows])
+    with pytest.raises(SignalError, match="'a' is in the 30 rows that have 'b' too"):
+        moments.costs(standardize=True, names=("a", "b"))

@@ -14,6 +14,7 @@ from silograph.graph.pairs import Pairs, condensed_index
 FEWEST_NODES, FEWEST_SILOS = 6, 3  # below, honest silos part by chance
 FAR = 0.75  # of the consensus' norm
 TIMES = 10.0  # as far as the median of the others, or more
+SMALL = 2.0  # times the usual degree: up to there, the complete graph of a silo that lacks nodes is no wonder
 NOTHING, MOST = 0.05, 0.5  # parts of a silo's weight on edges of the consensus: almost none, and what others have
 
 
@@ -76,7 +77,7 @@ def doubts_about_graphs(graphs: Sequence[GraphFacts]) -> tuple[Doubt, ...]:
 def _complete(graphs: Sequence[GraphFacts]) -> Doubt | None:
     """A graph that fused is the consensus' own matter."""
     known = [graph for graph in graphs if graph.n_nodes >= FEWEST_NODES and graph.distance != 0]
-    full = [graph.name for graph in known if graph.edges == graph.n_pairs]
+    full = [graph.name for graph in known if graph.edges == graph.n_pairs and not _is_small(graph, graphs)]
     empty = [graph.name for graph in known if graph.edges == 0]
     parts = [f"{what} in {list_names(names)}" for what, names in (("every pair", full), ("no pair", empty)) if names]
     if not parts:
@@ -86,6 +87,14 @@ def _complete(graphs: Sequence[GraphFacts]) -> Doubt | None:
         "are their columns signals? Leave them out, or learn with standardize."
     )
     return Doubt("complete", (*full, *empty), text)
+
+
+def _is_small(graph: GraphFacts, graphs: Sequence[GraphFacts]) -> bool:
+    """Whether a silo lacks so many nodes that with about the neighbours that others have, all its pairs are edges."""
+    if graph.n_nodes == max(one.n_nodes for one in graphs):
+        return False
+    usual = float(np.median([2 * one.edges / one.n_nodes for one in graphs if one.edges is not None]))
+    return 2 * graph.n_pairs / graph.n_nodes <= SMALL * usual
 
 
 def _apart(graphs: Sequence[GraphFacts]) -> Doubt | None:

@@ -26,6 +26,7 @@ class TableFacts:
     name: str
     n_nodes: int
     n_samples: int | None = None
+    fewest_rows: int | None = None  # that a pair of nodes has, where gaps leave some fewer than others
     scale: float | None = None  # its mean squared difference
     cost: Vector | None = None
     sha256: str | None = None
@@ -39,6 +40,7 @@ def facts_of(name: str, n_nodes: int, read: TableCosts, *, sha256: str | None = 
         name=name,
         n_nodes=n_nodes if read.present is None else int(read.present.size),
         n_samples=read.n_samples,
+        fewest_rows=read.fewest_rows,
         scale=float(read.cost.mean()) if read.cost.size else None,
         cost=read.cost,
         sha256=sha256,
@@ -114,17 +116,25 @@ def _is_same(one: TableFacts, other: TableFacts) -> bool:
 
 
 def _samples(tables: Sequence[TableFacts]) -> Doubt | None:
-    """Fewer samples than nodes; where every table is flat, rows may be nodes."""
+    """Fewer samples than nodes, at all or at a pair; where every table is flat, rows may be nodes."""
     known = [(table.name, table.n_samples, table.n_nodes) for table in tables if table.n_samples is not None]
-    few = {
-        name: f"{n_samples} samples for {n_nodes} nodes" for name, n_samples, n_nodes in known if n_samples < n_nodes
-    }
+    few = {table.name: remark for table in tables if (remark := _few(table))}
     if not few:
         return None
     if all(n_nodes > FLAT * n_samples for _, n_samples, n_nodes in known):
         text = f"Far more columns (nodes) than rows (samples): {list_remarks(few)}. Is it the other way round? If not: "
         return Doubt("transposed", tuple(few), text + CHANCE[0].lower() + CHANCE[1:])
     return Doubt("samples", tuple(few), f"Fewer samples than nodes: {list_remarks(few)}. {CHANCE}")
+
+
+def _few(table: TableFacts) -> str | None:
+    if table.n_samples is None:
+        return None
+    if table.n_samples < table.n_nodes:
+        return f"{table.n_samples} samples for {table.n_nodes} nodes"
+    if table.fewest_rows is not None and table.fewest_rows < table.n_nodes:
+        return f"gaps leave a pair {table.fewest_rows} of {table.n_samples} samples, for {table.n_nodes} nodes"
+    return None
 
 
 def _serial(tables: Sequence[TableFacts]) -> Doubt | None:

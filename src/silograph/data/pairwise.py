@@ -132,9 +132,11 @@ class PairMoments:
         )
 
     def _check_pairs_vary(self, names: Sequence[str], source: str) -> None:
-        count, left_mean, right_mean, left, right, _ = self.sums
-        for squares, mean, side in ((left, left_mean, 0), (right, right_mean, 1)):
-            still = np.flatnonzero(np.sqrt(squares) <= 1e-13 * np.sqrt(count) * np.abs(mean))
+        count, _, _, left, right, _ = self.sums
+        for squares, node, side in ((left, self.pairs.rows, 0), (right, self.pairs.cols, 1)):
+            # Not relative to the pair's own mean: a node's values are centred by the mean of all its rows, so that even
+            # where the pair has zeros alone, rounding is of the size of the node's other values
+            still = np.flatnonzero(np.sqrt(squares) <= 1e-13 * np.sqrt(count) * self.peak[node])
             if still.size:
                 both = self._pair_names(still[0], names)
                 raise SignalError(

@@ -27,6 +27,8 @@ def check_silo(settings: StudySettings, silo: Silo) -> None:
             f"{silo.name}: lacks every node with which {bare.size} of its own may be paired, and a node needs a pair "
             "when zeta is 0. Drop those nodes there, allow more pairs, or set zeta > 0."
         )
+    if not silo.pairs.size:
+        raise SilosError(f"{silo.name}: expected two nodes that may be paired, got none. Leave the silo out.")
     spec_of(settings.method).check_silo(settings, silo)
 
 
