@@ -17,8 +17,8 @@ where it came or went, but hides nobody: groups are as large as the number of th
 
     ledger/key             random, made here: who has not got it cannot try rows out
     ledger/NAMES.centre    each node's mean, of the first rows that were read with these nodes
-    ledger/VERSION.rows    VERSION-rows, VERSION-some, VERSION-rows-some: read in another way
-                           8 bytes per row, its keyed hash, sorted; the last bit says whether it is whole
+    ledger/VERSION.rows    8 bytes per row, its keyed hash, sorted; the last bit says whether it is whole. Of a version
+                           that was read in another way, VERSION-rows, VERSION-some or VERSION-rows-some
     ledger/VERSION.tables  the same per table, made of its rows' hashes: whatever its format, and in whatever order
     ledger/VERSION.json    how many of them, when first and last, which studies, runs and rounds. It is on the disk
                            before the first answer leaves: a version without it was never answered for
