@@ -14,7 +14,7 @@ from silograph._util.types import Vector
 from silograph.errors import ProtocolError
 from silograph.graph.pairs import Pairs
 from silograph.protocol.fixed import LARGEST_TERM
-from silograph.protocol.messages import Field, Header, Parts, Task, Update, parts_of
+from silograph.protocol.messages import HAS, Field, Header, Parts, Task, Update, parts_of
 from silograph.protocol.sums import Subtotal, open_parts
 from silograph.protocol.units import LARGEST_COST, Units
 
@@ -98,6 +98,8 @@ def _complaint(part: Vector | float, expected: Field, n_pairs: int, most: float,
         return "expected finite numbers, got NaN or infinity."
     if expected.kind == "flag" and not (0 <= least <= n_silos and least == round(least)):
         return f"expected {'0 or 1' if n_silos == 1 else f'a whole number from 0 to {n_silos}'}, got {least:g}."
+    if expected is HAS and (values != np.round(values)).any():
+        return "expected whole numbers, got some between."
     if max(-least, largest) > most:
         return f"expected numbers up to {most:g}, got {least:g} to {largest:g}."
     if expected.most == "force" and sqrt(square) > most:

@@ -113,6 +113,18 @@ def test_a_sum_too_large_for_its_silos_is_refused_by_its_field(tmp_path):
     assert_named(outcome, "cost: expected numbers up to")
 
 
+def test_a_pair_that_is_there_by_half_is_refused_though_two_halves_make_one(tmp_path):
+    """A count between 0 and 1 would end the run for all; two sites could make any weight of their halves."""
+
+    def change(subtotal: Subtotal) -> Subtotal:
+        half = np.concatenate([limbs_of(5 * 2**87)] * 28)  # 2.5 of six
+        return replace(subtotal, parts={**subtotal.parts, "count": half})
+
+    consortium = Consortium(tmp_path, patients=PATIENTS)
+    run = consortium.run('method = "pooled"\ndegree = 3', missing_nodes='"allow"')
+    assert_named(attempt(consortium, in_rounds(change, "costs"), run), "count: expected whole numbers")
+
+
 def test_a_site_greeted_anew_has_as_many_silos_as_before(tmp_path):
     """Its process starts anew, says so, and is greeted: that is no occasion for another number."""
     consortium, hellos = Consortium(tmp_path, patients=PATIENTS), []

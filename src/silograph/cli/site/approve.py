@@ -15,7 +15,7 @@ from silograph.federation.site.audit import AuditLog
 from silograph.federation.site.data import SiteData, look_at_data
 from silograph.federation.site.doubts import doubts_at_home
 from silograph.federation.site.leaving import GRAPHS, fields_up, words_of
-from silograph.federation.site.ledger import Comparison, Ledger
+from silograph.federation.site.ledger import Comparison, Ledger, Reading
 from silograph.federation.site.settings import SiteSettings, read_site
 from silograph.federation.study_file import StudyFile, pairs_of, parse_study
 
@@ -100,7 +100,7 @@ def _look_at(home: Path, settings: SiteSettings, study: StudyFile) -> tuple[Site
     try:
         data = look_at_data(settings, home)
         data.check_nodes(study.nodes or data.names, settings.name, missing_nodes=study.settings.missing_nodes)
-        return data, Ledger(home).compare(data)
+        return data, Ledger(home).compare(data, Reading.of(study))
     except Refused as error:
         raise SilosError(
             f"{error.detail} An approval holds for one version of the table, so it is read first."

@@ -28,9 +28,11 @@ def _outside(own: OwnSilos, study: StudyFile) -> Doubt | None:
     out = {name: f"{scale:.3g}" for name, scale in scales.items() if not low <= scale <= high}
     if not out:
         return None
+    so = ", as it goes by the mean of all tables" if len(own.silos) > 1 else ""
     text = (
         f"Mean squared differences are outside the study's range ({low:g} to {high:g}): {list_remarks(out)}. Your site "
-        "will refuse. Convert to the study's units, or ask for another range."
+        f"will {'' if not low <= own.scale <= high else 'not '}refuse{so}. Convert to the study's units, or ask for "
+        "another range."
     )
     return Doubt("range", tuple(out), text)
 

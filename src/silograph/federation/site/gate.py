@@ -11,7 +11,7 @@ from silograph.federation.folders import SiteFolder
 from silograph.federation.refusals import Refused
 from silograph.federation.site.approvals import MOST_PENDING, Approvals
 from silograph.federation.site.data import Fingerprint, SiteData, look_at_data
-from silograph.federation.site.ledger import Ledger
+from silograph.federation.site.ledger import Ledger, Reading
 from silograph.federation.site.settings import SiteSettings
 from silograph.federation.study_file import StudyFile
 
@@ -56,7 +56,7 @@ class Gate:
             was = "" if approval is None else f"; it was {approval.table}"
             self._refuse(study, asked_by, f"the table has changed, to version {data.version}{was}: approve it anew")
         try:
-            self.ledger.rows(data)  # they must be written down before an answer
+            self.ledger.rows(data, Reading.of(study))  # they must be written down before an answer
         except SignalError as error:
             raise Refused("data", f"{data.place}: {error}") from error
         self.check_difference(study, asked_by, data.version)
@@ -67,12 +67,16 @@ class Gate:
 
         It is asked when a run begins and again before the first answer: meanwhile, others may have been answered.
         """
-        objection = self.ledger.compare_version(version).objection(self._settings)
+        objection = self.ledger.compare_version(Reading.of(study).version(version)).objection(self._settings)
         approval = self._approvals.get(study.sha256)
         despite = approval is not None and approval.table == version and approval.despite
         if objection is not None and not despite:
             cure = "to answer all the same, approve it with --despite-difference"
             self._refuse(study, asked_by, f"the table has changed, to version {version}: {objection}; {cure}")
+
+    def note(self, study: StudyFile, version: str, run: str) -> None:
+        """Write down that a round of a run is about to be answered."""
+        self.ledger.note(Reading.of(study).version(version), study=study.sha256, run=run)
 
     def check_running(self, study: StudyFile, version: str) -> None:
         """Refuse to go on with a run whose approval was taken back, or given anew for another table."""

@@ -9,12 +9,16 @@ rows. The sum over every part is then known. Of few rows, it says too much of ea
 Of a site with several tables the same holds of tables, whose sum its answers are. Then it is tables that count: one in
 which a row has changed is another table.
 
+Studies may read the same version in two ways: without the rows that have gaps, or without nodes that are constant. The
+difference of such answers is what one of them leaves out, so that each way counts as a version (`Reading`).
+
 A row with a gap, or a table that lacks a node, is in the sums of some pairs and not of others. So it counts as changed
 where it came or went, but hides nobody: groups are as large as the number of those in them that are whole.
 
     ledger/key             random, made here: who has not got it cannot try rows out
     ledger/NAMES.centre    each node's mean, of the first rows that were read with these nodes
-    ledger/VERSION.rows    8 bytes per row, its keyed hash, sorted; the last bit says whether it is whole
+    ledger/VERSION.rows    8 bytes per row, its keyed hash, sorted; the last bit says whether it is whole. Of a version
+                           that was read in another way, VERSION-rows, VERSION-some or VERSION-rows-some
     ledger/VERSION.tables  the same per table, made of its rows' hashes: whatever its format, and in whatever order
     ledger/VERSION.json    how many of them, when first and last, which studies, runs and rounds. It is on the disk
                            before the first answer leaves: a version without it was never answered for
@@ -41,6 +45,7 @@ from silograph.errors import ParameterError
 from silograph.federation.folders import SiteFolder
 from silograph.federation.site.data import SiteData
 from silograph.federation.site.settings import SiteSettings
+from silograph.federation.study_file import StudyFile
 
 Rows = NDArray[np.uint64]  # a hash per row or per table, sorted; equal ones are numbered, so that no two are alike
 Unit = Literal["row", "table"]
@@ -48,6 +53,26 @@ UNITS: tuple[Unit, ...] = ("row", "table")
 HASH_BYTES, KEY_BYTES = 8, 32
 WHOLE = np.uint64(1)  # the bit of a hash that says so
 ODD = np.uint64(0x9E3779B97F4A7C15)  # spreads the numbers of equal rows over all hashes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What a study has left out of tables."""
+
+    rows: bool = False  # those with gaps
+    some: bool = False  # nodes that are constant: a table may have some of the study's alone
+
+    @classmethod
+    def of(cls, study: StudyFile) -> "Reading":
+        """As the study says."""
+        return cls(rows=study.missing == "rows", some=study.settings.missing_nodes == "allow")
+
+    def version(self, version: str) -> str:
+        """What the ledger calls a version that was read so."""
+        return "-".join([version, *(["rows"] if self.rows else []), *(["some"] if self.some else [])])
+
+
+AS_THEY_ARE = Reading()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,32 +138,33 @@ class Ledger:
     def __init__(self, folder: Path) -> None:
         self._folder = SiteFolder(folder).ledger
 
-    def rows(self, data: SiteData) -> Rows:
+    def rows(self, data: SiteData, reading: Reading = AS_THEY_ARE) -> Rows:
         """The rows, or the tables, as this version has them; they are read once for each version."""
-        path = self._path(data.version, "table" if data.several else "row")
+        version = reading.version(data.version)
+        path = self._path(version, "table" if data.several else "row")
         if not path.exists():
             self._folder.mkdir(exist_ok=True, mode=0o700)
             with locked(self._folder / "lock"):
                 key = self._key()
-            hashed = [self._hash_rows(signals, key) for signals in data.signals()]
+            hashed = [self._hash_rows(signals, key, reading) for signals in data.signals()]
             data.check_unchanged()
-            found = _hash_tables(hashed, key, len(data.names)) if data.several else hashed[0].rows
+            found = _hash_tables(hashed, key, len(data.names), reading) if data.several else hashed[0].rows
             with locked(self._folder / "lock"):
                 write_bytes(path, found.tobytes(), durable=True, under_lock=True)
-        return self._read_rows(data.version)
+        return self._read_rows(version)
 
-    def _hash_rows(self, signals: Signals, key: bytes) -> "HashedTable":
-        return _hash_rows(signals, key, self._folder / f"{_digest_of_names(signals).hex()}.centre")
+    def _hash_rows(self, signals: Signals, key: bytes, reading: Reading) -> "HashedTable":
+        return _hash_rows(signals, key, self._folder / f"{_digest_of_names(signals).hex()}.centre", reading)
 
     def answered(self) -> list[Answered]:
         """The versions that were answered for, oldest first."""
         found = [self._read(path) for path in self._folder.glob("*.json")]
         return sorted(found, key=lambda each: each.first)
 
-    def compare(self, data: SiteData) -> Comparison:
+    def compare(self, data: SiteData, reading: Reading = AS_THEY_ARE) -> Comparison:
         """How this version differs from all that were answered for; if it was itself, nothing new can be shown."""
-        self.rows(data)
-        return self.compare_version(data.version)
+        self.rows(data, reading)
+        return self.compare_version(reading.version(data.version))
 
     def compare_version(self, version: str) -> Comparison:
         """The same of a version whose rows were read before."""
@@ -237,7 +263,7 @@ class HashedTable:
     varies: bool  # whether no node is constant, which is as good as missing
 
 
-def _hash_rows(table: Signals, key: bytes, centre: Path) -> HashedTable:
+def _hash_rows(table: Signals, key: bytes, centre: Path, reading: Reading) -> HashedTable:
     """A keyed hash per row: the same for the same numbers under the same names, up to the digits of a float32.
 
     These are the digits of its distance from a centre that all versions share: of signals that ride on an offset, a
@@ -248,11 +274,16 @@ def _hash_rows(table: Signals, key: bytes, centre: Path) -> HashedTable:
     found, middle = bytearray(), None
     whole: list[NDArray[Any]] = [np.empty(0, dtype=np.bool_)]
     least, most = np.full(table.n_nodes, np.inf), np.full(table.n_nodes, -np.inf)
+    there = ~table.empty()[order] if reading.rows else None  # a row without a node that no row has is not left out
     for chunk in table.chunks(gaps=True):
         rows = np.asarray(chunk[:, order], dtype=np.float64)
         if not rows.size:
             continue
         middle = _read_centre(centre, rows) if middle is None else middle
+        if there is not None:
+            rows = rows[~np.isnan(rows[:, there]).any(axis=1)]
+            if not rows.size:
+                continue
         whole.append(np.asarray(np.isfinite(rows).all(axis=1)))
         least, most = np.fmin(least, np.fmin.reduce(rows)), np.fmax(most, np.fmax.reduce(rows))
         with np.errstate(over="ignore"):
@@ -263,9 +294,13 @@ def _hash_rows(table: Signals, key: bytes, centre: Path) -> HashedTable:
     return HashedTable(hashes, table.n_nodes, bool((least < most).all()))
 
 
-def _hash_tables(tables: Sequence[HashedTable], key: bytes, n_nodes: int) -> Rows:
+def _hash_tables(tables: Sequence[HashedTable], key: bytes, n_nodes: int, reading: Reading) -> Rows:
     """A keyed hash per table: the same for the same rows, in any order and any format."""
-    digests = [blake2b(one.rows.tobytes(), digest_size=HASH_BYTES, key=key, person=b"table") for one in tables]
+    persons = [b"some" if reading.some and not one.varies else b"table" for one in tables]
+    digests = [
+        blake2b(one.rows.tobytes(), digest_size=HASH_BYTES, key=key, person=person)
+        for one, person in zip(tables, persons, strict=True)
+    ]
     whole = [one.varies and one.n_nodes == n_nodes and bool((one.rows & WHOLE).all()) for one in tables]
     return _numbered(np.frombuffer(b"".join(one.digest() for one in digests), dtype=np.uint64), np.array(whole))
 

@@ -136,14 +136,13 @@ class SiteRun:
         return answer
 
     def _sum(self, updates: Sequence[Update], method: Method, task: Task, *, report: bool) -> Subtotal:
-        """The sum; of what silos told of themselves, it has their samples together and their mean scale alone."""
+        """The sum; of what silos told of themselves, it has their samples together and the scale that sums tell."""
         site, step = self.settings.name, method.steps[task.header.step]
         total = add_some([_silent(update) for update in updates], step.up, method.units(task), source=site)
         if not report or not all("samples" in update.reported for update in updates):
             return total
         samples = sum(update.reported["samples"] for update in updates)
-        scale = sum(update.reported["scale"] for update in updates) / len(updates)
-        return replace(total, reported={site: {"samples": float(samples), "scale": scale}})
+        return replace(total, reported={site: {"samples": float(samples), "scale": self.own.scale}})
 
     @contextmanager
     def _refusing(self) -> Iterator[None]:

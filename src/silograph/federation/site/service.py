@@ -175,7 +175,7 @@ class SiteService:
             if site_run.last is None:
                 self._gate.check_difference(site_run.study, request.sender, version)
             self._count_round(site_run.study)
-            self._gate.ledger.note(version, study=site_run.study.sha256, run=site_run.run)
+            self._gate.note(site_run.study, version, site_run.run)
             report = site_run.study.settings.report and self.settings.report
             answer = site_run.answer(method, asked, report=report)
             seconds = site_run.seconds

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
@@ -30,6 +29,24 @@ class OwnSilos:
     read: tuple[TableCosts, ...]
     hidden: tuple[str, ...] = ()  # nodes that too few of the tables have, and none is learned with
 
+    @property
+    def summed(self) -> tuple[Vector, Vector]:
+        """Of the pairs that any has: the sum of costs, and how many have the pair."""
+        total, count = np.zeros((2, self.silos[0].study_pairs.size))
+        for silo in self.silos:
+            total += silo.spread(silo.cost)
+            count += silo.spread(np.ones(silo.pairs.size))
+        return total[count > 0], count[count > 0]
+
+    @property
+    def scale(self) -> float:
+        """The mean squared difference, by what leaves.
+
+        The mean over tables of each one's own would tell that of a table which alone lacks a node: it has fewer pairs.
+        """
+        total, count = self.summed
+        return float((total / count).mean())
+
     def doubts(self, study: StudyFile) -> tuple[Doubt, ...]:
         """What the site's own people should look at twice."""
         n_nodes = self.silos[0].study_pairs.n_nodes
@@ -44,10 +61,11 @@ def load_silos(settings: SiteSettings, data: SiteData, study: StudyFile, nodes: 
     try:
         own = read_silos(settings, data, study, nodes)
         data.check_unchanged()
-        _check_samples(settings, data, own.read, len(nodes))
-        for table, silo in zip(data.tables, own.silos, strict=True):
-            check_scale(silo.cost, study, table.path)
-            check_costs(silo.cost, study.settings.cost_unit_used, table.path.name)
+        _check_samples(settings, data, own, len(nodes))
+        check_scale(own.scale, study, data.place)
+        # Of the sum, which leaves: by where a site refuses, a coordinator would find the largest of its tables
+        check_costs(own.summed[0], study.settings.cost_unit_used, data.place)
+        for silo in own.silos:
             check_silo(study.settings, silo)
     except (SilographError, OSError) as error:
         raise Refused("data", f"{settings.data_shown}: {error}") from error
@@ -115,17 +133,26 @@ def shown_nodes(has: np.ndarray, least: int) -> BoolVector:
         shown[np.flatnonzero(shown)[worst]] = False
 
 
-def check_scale(cost: Vector, study: StudyFile, path: Path) -> None:
-    """Refuse a table whose mean squared difference is not in the range that the study gives."""
-    scale, between = float(cost.mean()), study.scale
+def check_scale(scale: float, study: StudyFile, place: str) -> None:
+    """Refuse data whose mean squared difference, of several tables their mean, is not in the study's range.
+
+    Each table's own would tell, by ranges tried one after another, the least and the largest of them.
+    """
+    between = study.scale
     if between is not None and not between[0] <= scale <= between[1]:
         low, high = between
-        raise Refused("scale", f"{path}: its mean squared difference is {scale:g}, the study says {low:g} to {high:g}")
+        raise Refused("scale", f"{place}: its mean squared difference is {scale:g}, the study says {low:g} to {high:g}")
 
 
-def _check_samples(settings: SiteSettings, data: SiteData, read: Sequence[TableCosts], n_nodes: int) -> None:
+def _check_samples(settings: SiteSettings, data: SiteData, own: OwnSilos, n_nodes: int) -> None:
     """With gaps it is the pair that counts whose numbers rest on the fewest rows: its sum hides no more than these."""
-    n_samples, least = sum(one.fewest_rows or 0 for one in read), settings.least_samples(n_nodes)
+    read, least = own.read, settings.least_samples(n_nodes)
+    fewest = np.array([one.fewest_rows or 0 for one in read])
+    n_samples = int(fewest.sum())
+    if any(one.present is not None for one in read):
+        has = _presence(read, own.silos[0].study_pairs).astype(np.float64)
+        together = has.T @ (fewest[:, None] * has)  # rows of the tables that have both nodes
+        n_samples = int(together[has.T @ has > 0].min(initial=n_samples))
     if n_samples < least:
         known = "no number of" if read[0].n_samples is None else n_samples
         gaps = " for a pair of nodes" if n_samples < sum(one.n_samples or 0 for one in read) else ""
