@@ -70,6 +70,17 @@ def test_a_node_that_few_of_the_tables_have_is_in_no_sum_and_is_named(tmp_path):
         np.testing.assert_array_equal(mine.spread(mine.cost), np.where(there, theirs.spread(theirs.cost), 0.0))
 
 
+def test_copies_of_a_table_count_once(tmp_path):
+    rng = np.random.default_rng(0)
+    for number in range(4):
+        write(tmp_path / "tables" / f"{number}.csv", rng.normal(size=(30, 6)))
+    (tmp_path / "tables" / "copy.csv").write_bytes((tmp_path / "tables" / "0.csv").read_bytes())
+    with pytest.raises(Refused, match="has 4 different tables, the least is 5"):
+        load(tmp_path, site("tables"), study())
+    write(tmp_path / "tables" / "5.csv", rng.normal(size=(30, 6)))
+    assert len(load(tmp_path, site("tables"), study()).silos) == 6
+
+
 def test_samples_are_counted_at_the_pair_that_has_the_fewest(tmp_path):
     values = np.random.default_rng(0).normal(size=(60, 6))
     values[:30, 0] = values[20:50, 1] = np.nan  # both nodes in ten rows, the last ones
