@@ -189,7 +189,7 @@ def table_costs(
         present=present,
         rows_dropped=rows_dropped,
         row_counter=row_counter,
-        constant=tuple(names[node] for node in np.flatnonzero(whole.constant())),
+        constant=tuple(names[int(node)] for node in np.flatnonzero(whole.constant())),
     )
 
 
