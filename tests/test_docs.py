@@ -41,6 +41,9 @@ def test_a_command_of_the_docs_runs(page, command, tmp_path, monkeypatch, rng):
     brain.to_csv("brain.csv", index=False)
     for silo in ("oslo", "lima", "kyoto"):
         pd.DataFrame(rng.normal(size=(60, 8)), columns=names).to_csv(f"{silo}.csv", index=False)
+        for patient in ("p01", "p02"):
+            Path(silo).mkdir(exist_ok=True)
+            pd.DataFrame(rng.normal(size=(60, 8)), columns=names).to_csv(f"{silo}/{patient}.csv", index=False)
     load_breast_cancer(as_frame=True).data.to_csv("cells.csv", index=False)
     brain.assign(date="2014-01-01", quality="good").to_csv("weather.csv", index=False)
     Path("zeros.csv").write_text("source,target\nThalamus_L,Thalamus_R\n")

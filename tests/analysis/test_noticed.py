@@ -49,12 +49,17 @@ def series(silos):
     return {name: correlated(x) for name, x in silos.items()}
 
 
+def unobserved(silos):
+    return silos | {"lima": np.where(np.arange(20) == 3, 0.0, silos["lima"])}
+
+
 CASES = [
     (in_other_units, "scale", ("lima",), "'lima' (2.", "standardize"),
     (given_twice, "duplicate", ("copy", "lima"), "'copy', 'lima'", "Keep one"),
     (few, "samples", ("lima",), "'lima' (8 samples for 20 nodes)", "chance"),
     (flat, "transposed", NAMES, "9 samples for 20 nodes", "other way round"),
     (series, "serial", NAMES, "'oslo', 'lima', 'kyoto', 'quito'", "independent"),
+    (unobserved, "constant", ("lima",), "'lima' (", "--missing-nodes allow"),
 ]
 every_case = pytest.mark.parametrize(("spoil", "kind", "silos", "seen", "cure"), CASES)
 

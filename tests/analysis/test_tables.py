@@ -114,3 +114,10 @@ def test_a_counter_of_rows_is_named_with_its_column():
     assert doubt.kind == "row_counter"
     assert "'subject' in 'oslo', 'lima'" in doubt.text
     assert "--drop subject" in doubt.text
+
+
+def test_columns_that_never_change_are_named_with_their_silos():
+    fine = TableFacts(name="oslo", n_nodes=30)
+    doubt = only([fine, TableFacts(name="lima", n_nodes=30, constant=("Thalamus_L", "Thalamus_R"))])
+    assert (doubt.kind, doubt.silos) == ("constant", ("lima",))
+    assert "'lima' ('Thalamus_L', 'Thalamus_R')" in doubt.text

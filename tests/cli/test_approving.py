@@ -371,3 +371,20 @@ def test_gaps_and_nodes_that_the_study_allows_to_be_missing_are_no_hindrance(con
     said = prompt(consortium, 'method = "exact"', missing='"pairs"', missing_nodes='"allow"')
     assert "Approved." in said
     assert "LOOK TWICE" not in said
+
+
+@pytest.mark.parametrize("kind", ["gap", "missing node"])
+def test_a_study_that_does_not_allow_them_is_the_coordinators_to_change(consortium, kind):
+    path = consortium.table(SITE)
+    rows = [line.split(",") for line in path.read_text().splitlines()]
+    nodes = json.dumps(rows[0])
+    if kind == "gap":
+        rows[1][0] = ""
+    else:
+        rows = [row[:-1] for row in rows]
+    path.write_text("\n".join(map(",".join, rows)))
+    study = consortium.folder / "study.toml"
+    study.write_text(f'name = "test"\nnodes = {nodes}\n')
+    said = " ".join(approve(consortium, study, code=1).split())
+    assert "it is the study that says what to do" in said
+    assert "ask the coordinator" in said

@@ -196,7 +196,7 @@ def test_a_request_says_what_to_compare_and_what_to_send(here):
     said = silograph("site", "request", "brain-study/brain-study.invite", "--site", "kyoto").output
     assert read_invitation(here / "brain-study/brain-study.invite").shown_fingerprint() in said
     assert "Send to the coordinator: kyoto/kyoto.request.zip" in said
-    assert "silograph site join kyoto.signed.zip --data YOUR-TABLE.csv" in said
+    assert "silograph site join kyoto.signed.zip --data YOUR-TABLE-OR-FOLDER" in said
     with zipfile.ZipFile("kyoto/kyoto.request.zip") as archive:
         assert not [name for name in archive.namelist() if name.endswith(".key")]
     again = ["site", "request", "brain-study/brain-study.invite", "--site", "kyoto"]
@@ -221,7 +221,7 @@ def test_a_request_without_a_right_invitation_is_refused(here, invitation, name,
 def test_a_signed_request_says_what_to_send_back(here):
     said = silograph("federation", "approve", "lima/lima.request.zip").output
     assert "Send to lima: lima.signed.zip" in said
-    assert "silograph site join lima.signed.zip --data THEIR-TABLE.csv" in said
+    assert "silograph site join lima.signed.zip --data THEIR-TABLE-OR-FOLDER" in said
     assert Path("lima.signed.zip").is_file()
     assert Path("brain-study/sites/lima.crt").is_file()
 

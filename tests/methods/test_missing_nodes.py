@@ -325,6 +325,18 @@ def test_a_pair_that_nobody_has_is_no_edge_and_is_told(rng):
         assert "1 pairs of nodes are in no silo" in (nodes_warning(study, Pairs.all(6)) or "")
 
 
+def test_silos_without_a_common_pair_are_told_apart(rng):
+    """As where sites call the same nodes differently: every pair that is there is in several silos."""
+    costs = silo_costs(rng, "similar", 4, 7)
+    had = [numbers(0, 1, 2, 3), numbers(0, 1, 2, 3), numbers(3, 4, 5, 6), numbers(3, 4, 5, 6)]
+    told = nodes_warning(learn_silos(silos_with(costs, had), allowing()), Pairs.all(7))
+    assert "2 groups" in told
+    assert "'silo 0', 'silo 1'; 'silo 2', 'silo 3'" in told
+    assert "called differently" in told
+    joined = [*had[:3], numbers(2, 3, 4, 5, 6)]
+    assert "groups" not in nodes_warning(learn_silos(silos_with(costs, joined), allowing()), Pairs.all(7))
+
+
 def test_a_pair_that_one_silo_alone_has_is_told_with_its_name(rng):
     had = [None, numbers(0, 1, 2, 3), numbers(0, 1, 2, 3)]
     study = learn_silos(silos_with(silo_costs(rng, "similar", 3, 5), had), allowing(coupling=0.6))

@@ -130,6 +130,34 @@ def test_a_method_without_a_certificate_is_not_trusted(tmp_path):
     assert data_of(write_report(folder))["verdict"] == {"good": None, "text": "no certificate"}
 
 
+def test_a_sites_own_page_says_who_has_the_certificate(tmp_path):
+    def change(record):
+        record["result"] |= {"converged": None, "relative_gap": None, "objective": None}
+
+    folder = study_run(tmp_path / "run", change=change)
+    assert "Ask the coordinator, who has the certificate" in words_of(read_run(folder))
+    assert "has no certificate" not in words_of(read_run(folder))
+    assert data_of(write_report(folder))["verdict"]["text"] == "certificate with the coordinator"
+
+
+def test_sites_that_answered_with_sums_are_counted_in_the_title(tmp_path):
+    def change(record):
+        for silo in record["silos"]:
+            silo["n_silos"] = 6
+
+    folder = study_run(tmp_path / "run", change=change)
+    n_sites = len(read_run(folder).silos)
+    assert data_of(write_report(folder))["subtitle"].startswith(f"{6 * n_sites} silos of {n_sites} sites, ")
+
+
+def test_the_answers_name_silos_that_did_not_observe_all_nodes(tmp_path):
+    def change(record):
+        record["silos"][0]["missing_nodes"] = ["a"]
+
+    run = read_run(study_run(tmp_path / "run", change=change))
+    assert f"Not all nodes were observed by {run.silos[0].name}: " in words_of(run)
+
+
 def test_doubts_come_first_and_the_verdict_is_not_good(tmp_path):
     def change(record):
         record["warnings"] = {"scale": "Mean squared differences …", "degree": "A mean degree of 3.5 was not found …"}

@@ -32,6 +32,7 @@ class TableFacts:
     sha256: str | None = None
     serial: float | None = None  # median lag-1 autocorrelation
     row_counter: str | None = None
+    constant: tuple[str, ...] = ()  # nodes whose value never changes
 
 
 def facts_of(name: str, n_nodes: int, read: TableCosts, *, sha256: str | None = None) -> TableFacts:
@@ -46,6 +47,7 @@ def facts_of(name: str, n_nodes: int, read: TableCosts, *, sha256: str | None = 
         sha256=sha256,
         serial=read.serial,
         row_counter=read.row_counter,
+        constant=read.constant,
     )
 
 
@@ -57,6 +59,7 @@ def doubts_about_tables(tables: Sequence[TableFacts], *, standardize: bool) -> t
         _samples(tables),
         _serial(tables),
         _row_counter(tables),
+        _constant(tables),
     )
     return tuple(doubt for doubt in found if doubt is not None)
 
@@ -166,3 +169,16 @@ def _row_counter(tables: Sequence[TableFacts]) -> Doubt | None:
         f"If it is no node, drop it: --drop {columns[0]}"
     )
     return Doubt("row_counter", tuple(found), text)
+
+
+def _constant(tables: Sequence[TableFacts]) -> Doubt | None:
+    """Nodes that were most likely not observed: unstandardised, nothing else refuses them."""
+    found = {table.name: list_names(table.constant) for table in tables if table.constant}
+    if not found:
+        return None
+    text = (
+        f"Columns that never change are taken for signals: {list_remarks(found)}. The edges there tell of amplitudes "
+        "alone. If nothing was observed, let silos lack nodes (missing_nodes='allow', or --missing-nodes allow), or "
+        "drop these columns."
+    )
+    return Doubt("constant", tuple(found), text)

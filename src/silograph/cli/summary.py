@@ -23,7 +23,8 @@ def summary(record: RunRecord, out: Path | None) -> Group:
 def notes_on(record: RunRecord, out: Path | None) -> list[str]:
     """What a user should look at twice."""
     notes, n_nodes = _left_out(record), record.result.nodes
-    if record.kind == "silos" and record.result.edges in (0, n_nodes * (n_nodes - 1) // 2):
+    told = "scale" in record.warnings  # other units make it so, and no coupling cures them
+    if record.kind == "silos" and record.result.edges in (0, n_nodes * (n_nodes - 1) // 2) and not told:
         notes.append("The consensus is empty or complete: another --coupling or --sparsity may tell more.")
     if out is None:
         what = "graph" if record.kind == "table" else "graphs"

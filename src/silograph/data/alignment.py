@@ -13,6 +13,7 @@ CURE = (
     "Every silo needs the same nodes: rename columns, or drop those that are no nodes, until they agree; or let silos "
     "lack nodes (missing_nodes='allow', or --missing-nodes allow)."
 )
+NAMED_SO = "rows that are called like the nodes"
 
 
 def all_nodes(tables: Iterable[Sequence[str]]) -> tuple[str, ...]:
@@ -60,7 +61,7 @@ def wrong_way_round(nodes: Sequence[str], columns: Sequence[str], rows: Sequence
     named = set(nodes) <= set(rows)
     if not named and (len(rows) != len(nodes) or len(columns) == len(nodes)):
         return None
-    what = "rows that are called like the nodes" if named else f"as many rows as there are nodes ({len(rows)})"
+    what = NAMED_SO if named else f"as many rows as there are nodes ({len(rows)})"
     return f"It seems to lie the wrong way round: it has {what}. Rows are samples, columns are nodes: transpose it."
 
 

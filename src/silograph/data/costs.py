@@ -82,6 +82,7 @@ class TableCosts:
     present: IntVector | None = None  # numbers of the nodes that the table has, rising; None: all
     rows_dropped: int = 0  # for gaps in them, or because `keep_rows` says so
     row_counter: str | None  # a column that looks like row numbers
+    constant: tuple[str, ...] = ()  # nodes whose value never changes; where nodes may be missing, these are
     serial: float | None = None  # how much samples resemble the ones before: median lag-1 autocorrelation of the nodes
 
     def among(self, nodes: BoolVector, pairs: Pairs) -> "TableCosts":
@@ -188,6 +189,7 @@ def table_costs(
         present=present,
         rows_dropped=rows_dropped,
         row_counter=row_counter,
+        constant=tuple(names[int(node)] for node in np.flatnonzero(whole.constant())),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from glob import glob, has_magic
 from pathlib import Path
 
-from silograph.data.readers.table import SUFFIXES, suffix_of
+from silograph.data.readers.table import SUFFIXES, SUFFIXES_SHOWN, suffix_of
 from silograph.errors import SignalError, SilosError
 
 RECORD = "run.json"  # in the folder of a run, whose tables are results
@@ -91,7 +91,8 @@ def _inside(folder: Path, site: str) -> list[FoundTable]:
     paths = _tables_below(folder)
     if not paths:
         raise SignalError(
-            f"{folder}: expected a folder of tables ({', '.join(SUFFIXES)}), got none in it. Check the path."
+            f"{folder}: expected a folder of tables ({SUFFIXES_SHOWN}), got none in it. Check the path. Hidden files, "
+            "earlier runs, and beside BIDS names confounds, events and the like are passed over."
         )
     pcp = [PCP.match(stem_of(path)) for path in paths]
     mixed = len({match["site"] for match in pcp if match}) > 1

@@ -180,6 +180,8 @@ nodes = {nodes}  # beside this file: one name per line, or a .csv or .tsv table 
 standardize = true  # every site scales each node to unit variance first: units differ between sites, unnoticed
 # scale = [0.1, 10]  # with standardize = false: sites refuse whose mean squared difference is not between these
 share_graphs = true  # each site's own graph comes to the coordinator, unless the site forbids it
+# missing_nodes = "allow"  # where some tables lack nodes: absent, constant or empty columns
+# missing = "pairs"  # where cells are empty: each pair from the rows that have both; "rows": leave rows with gaps out
 # forbid = [["a", "b"]]  # pairs of nodes that cannot be edges; or allow = […]: the only ones that can
 
 [learn]

@@ -15,7 +15,7 @@ from silograph.analysis.graphs import own_part
 from silograph.graph.graph import Graph
 from silograph.report.layout import Layout
 from silograph.report.measures import MOST_SILOS, absent_nodes, drawn_silos, first_threshold, overlaps, shares
-from silograph.report.reading import counted, doubts, reading, scientific
+from silograph.report.reading import counted, doubts, kept_elsewhere, reading, scientific
 from silograph.runs.layout import EDGES, RunLayout
 from silograph.runs.reader import RunData
 from silograph.runs.record import SiloRecord, finite
@@ -144,10 +144,9 @@ def _subtitle(run: RunData) -> str:
         return f"{PurePath(source.file or source.name).name}: {len(run.names)} nodes{samples}"
     told = [silo.n_samples for silo in run.silos if silo.n_samples is not None]
     total = f", {sum(told)} samples" if len(told) == len(run.silos) else ""
-    sites = {silo.site for silo in run.silos} - {None}
-    silos = counted(sum(silo.n_silos or 1 for silo in run.silos), "silo") + (
-        f" of {counted(len(sites), 'site')}" if sites else ""
-    )
+    n_silos, sites = sum(silo.n_silos or 1 for silo in run.silos), {silo.site for silo in run.silos} - {None}
+    n_sites = len(run.silos) if n_silos > len(run.silos) else len(sites)  # sites that answered with sums
+    silos = counted(n_silos, "silo") + (f" of {counted(n_sites, 'site')}" if n_sites else "")
     return f"{silos}, {len(run.names)} nodes{total}, method {run.parameters['method']}"
 
 
@@ -155,7 +154,8 @@ def _verdict(run: RunData) -> dict[str, Any]:
     gap, converged = run.result.relative_gap, run.result.converged
     doubted = f"; {counted(len(doubts(run)), 'doubt')} about the data, see below" if doubts(run) else ""
     if converged is None:
-        return {"good": False if doubted else None, "text": f"no certificate{doubted}"}
+        told = "certificate with the coordinator" if kept_elsewhere(run) else "no certificate"
+        return {"good": False if doubted else None, "text": f"{told}{doubted}"}
     size = "infinite" if gap is None else "below 10⁻¹⁵" if gap < 1e-15 else scientific(gap)
     text = f"certified gap {size}" + ("" if converged else ", tolerance not met") + doubted
     return {"good": converged and not doubted, "text": text}

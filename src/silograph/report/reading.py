@@ -100,7 +100,11 @@ def _differences(run: RunData, alike: Matrix) -> tuple[str, ...]:
         out = [f"All edges of {'all' if len(own) == len(run.silos) else 'these'} silos are edges of the consensus"]
         out[0] += "; the graphs are the same." if same else "; only weights differ."
     elif len(order) > len(told):
-        out.append(f"The other {len(order) - len(told)} silos have less of their own.")
+        rest = len(order) - len(told)
+        out.append(f"The other {rest} silos have less of their own." if rest > 1 else "The other silo has less.")
+    lacking = [silo.name for silo in run.silos if silo.missing_nodes]
+    if lacking:
+        out.append(f"Not all nodes were observed by {_join_names(lacking)}: of edges there, nothing is known.")
     kept = [silo.name for silo in run.silos if not silo.graph_shared]
     if kept:
         out.append(f"{_join_names(kept)} {_keep(kept)}: nothing can be said of where {_they(kept)}.")
@@ -158,6 +162,11 @@ def doubts(run: RunData) -> list[str]:
     return [text for kind, text in run.warnings.items() if kind not in ABOUT_COMPUTING]
 
 
+def kept_elsewhere(run: RunData) -> bool:
+    """Whether these are a site's own results of a federation: objective and certificate are with the coordinator."""
+    return run.result.objective is None and run.result.converged is None
+
+
 def _doubted(run: RunData) -> tuple[str, ...]:
     return (
         ("Not before the doubts at the top of this page are settled: they are about the data.",) if doubts(run) else ()
@@ -167,6 +176,10 @@ def _doubted(run: RunData) -> tuple[str, ...]:
 def _certificate(run: RunData) -> tuple[str, ...]:
     result, tolerance = run.result, run.parameters["tol"]
     gap = result.relative_gap
+    if kept_elsewhere(run):
+        return (
+            "Ask the coordinator, who has the certificate: how far the answer is from the optimum is not told here.",
+        )
     if result.converged is None:
         method = run.parameters["method"]
         return (f"The method {method} has no certificate: how far its answer is from the optimum is not known.",)

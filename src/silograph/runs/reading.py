@@ -11,7 +11,7 @@ from typing import Any
 from silograph._util.files import sha256_of
 from silograph._util.types import IntVector
 from silograph.analysis.tables import TableFacts, facts_of
-from silograph.data.alignment import all_nodes, order_of, wrong_way_round
+from silograph.data.alignment import NAMED_SO, all_nodes, order_of, wrong_way_round
 from silograph.data.costs import TableCosts, TableOptions, read_costs
 from silograph.data.folders import FoundTable
 from silograph.errors import MissingExtraError, SignalError, SilographError, SilosError
@@ -164,7 +164,8 @@ def _orders(
                     )
                 )
             except SilosError as error:
-                other = wrong_way_round(names, nodes, rows(first)) if not faults.errors else None
+                sure = NAMED_SO in str(error)  # tables of scans have equally many rows, which says less than names
+                other = None if sure or faults.errors else wrong_way_round(names, nodes, rows(first))
                 raise SilosError(f"{error}\nOr look at {first_name}. {other}") if other else error from None
     faults.check(len(found))
     return orders

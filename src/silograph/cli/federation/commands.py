@@ -83,7 +83,7 @@ def approve(
     target = out or Path(f"{site}.signed.zip")
     made = sign_request(federation_folder(folder), request, target, force=force)
     typer.echo(f"Send to {site}: {made.name}")
-    typer.echo(f"There: silograph site join {made.name} --data THEIR-TABLE.csv")
+    typer.echo(f"There: silograph site join {made.name} --data THEIR-TABLE-OR-FOLDER")
 
 
 @app.command(help="Run the coordinator's server, until Ctrl-C. Restarts what dies.")

@@ -47,7 +47,8 @@ def request(
         f"  {invited.shown_fingerprint()}",
         f"The private key is in {SiteFolder(home).key}/ and stays there.",
         f"Send to the coordinator: {_near(made)}",
-        f"Then, with what comes back: silograph site join {site}.signed.zip --data YOUR-TABLE.csv{_option(home, site)}",
+        "Then, with what comes back: "
+        f"silograph site join {site}.signed.zip --data YOUR-TABLE-OR-FOLDER{_option(home, site)}",
     )
 
 

@@ -109,6 +109,7 @@ def _check_data(home: Path, settings: SiteSettings, invitation: Invitation) -> t
     if lacking:
         nodes = f'some lack {list_names(lacking)}: only studies with missing_nodes = "allow" can be answered'
     if n_gaps:
-        nodes += f"; {n_gaps} cells are empty: only studies that say what to do about gaps (missing) can be answered"
+        cells = "1 cell is" if n_gaps == 1 else f"{n_gaps} cells are"
+        nodes += f"; {cells} empty: only studies that say what to do about gaps (missing) can be answered"
     place = data.place if data.several else data.tables[0].path.name
     return data, f"{place}: {n_samples} samples of {len(data.names)} nodes ({nodes})."

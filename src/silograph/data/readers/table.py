@@ -27,6 +27,7 @@ READERS: dict[str, Callable[..., Source]] = {
     ".xlsx": excel.open_excel,
 }
 SUFFIXES = tuple(READERS)
+SUFFIXES_SHOWN = ", ".join(SUFFIXES).replace(".1d", ".1D")  # as AFNI writes it; read in capitals or not
 
 
 def suffix_of(path: Path) -> str:
@@ -140,7 +141,7 @@ def open_signals(
     reader = READERS.get(suffix_of(path))
     if reader is None:
         raise SignalError(
-            f"{path.name}: expected one of {', '.join(SUFFIXES)}, got {suffix_of(path) or 'no suffix'!r}. "
+            f"{path.name}: expected one of {SUFFIXES_SHOWN}, got {suffix_of(path) or 'no suffix'!r}. "
             "Unpack or convert it first."
         )
     try:

@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 
 import numpy as np
+from scipy.sparse.csgraph import connected_components
 
+from silograph._util.checks import list_names
 from silograph._util.types import IntVector, Vector
 from silograph.errors import SilosError
 from silograph.graph.pairs import Pairs
@@ -49,9 +51,33 @@ def lonely_pairs(pairs: Pairs, count: Vector | None, nodes: Mapping[str, IntVect
         told.append(f"{lonely} pairs of nodes are in one silo alone{named}: there the consensus tells of that silo.")
     if nobody := int((count == 0).sum()):
         told.append(f"{nobody} pairs of nodes are in no silo: whether they are edges was not learned.")
+    groups = _strangers(pairs.n_nodes, nodes)
+    if len(groups) > 1:
+        told.append(
+            f"Silos fall into {len(groups)} groups that have no pair of nodes in common, and learn nothing from each "
+            f"other: {'; '.join(list_names(group, most=3) for group in groups[:3])}{'; …' if len(groups) > 3 else ''}. "
+            "Are nodes called differently there, or does a table lie the wrong way round?"
+        )
     return " ".join(told)
 
 
 def _lonely(pairs: Pairs, count: Vector, nodes: IntVector | None) -> int:
     own = count if nodes is None else count[pairs.within(nodes)[1]]
     return int((own == 1).sum())
+
+
+def _strangers(n_nodes: int, nodes: Mapping[str, IntVector | None]) -> list[list[str]]:
+    """The silos, those together that have two nodes in common, directly or through others."""
+    alike: dict[bytes, list[str]] = {}  # thousands of silos may lack the same nodes
+    for name, some in nodes.items():
+        if some is None:  # it has all nodes, and so a pair in common with everyone
+            return []
+        alike.setdefault(np.isin(np.arange(n_nodes), some).tobytes(), []).append(name)
+    if not alike:
+        return []
+    has = np.array([np.frombuffer(one, dtype=np.bool_) for one in alike], dtype=np.float64)
+    n_groups, number = connected_components(has @ has.T >= 2, directed=False)
+    return [
+        [name for own, names in zip(number, alike.values(), strict=True) if own == group for name in names]
+        for group in range(n_groups)
+    ]
