@@ -251,6 +251,7 @@ def test_labels_that_are_missing_or_look_alike_are_refused(signals):
         ConsensusGraph().fit(signals["oslo"], groups=[1, "1"] * (n // 2) + [1] * (n % 2))
 
 
+@pytest.mark.filterwarnings("ignore:.*ells are empty")
 @pytest.mark.parametrize("method", ["exact", "oneshot"])
 def test_silos_with_gaps_learn_by_rows_and_by_pairs(rng, method):
     common = rng.normal(size=(6, 6))
@@ -272,6 +273,7 @@ def test_silos_with_gaps_learn_by_rows_and_by_pairs(rng, method):
     assert same.consensus_.tobytes() == ConsensusGraph(degree=2, method=method).fit(silos).consensus_.tobytes()
 
 
+@pytest.mark.filterwarnings("ignore:.*ells are empty")
 def test_gaps_and_missing_nodes_go_together(rng):
     frames = {name: pd.DataFrame(rng.normal(size=(50, 5)), columns=list("abcde")) for name in ("oslo", "lima")}
     frames["lima"] = frames["lima"].assign(e=np.nan, d=1.0)
@@ -281,3 +283,10 @@ def test_gaps_and_missing_nodes_go_together(rng):
     assert model.graphs_["lima"].names == ("a", "b", "c")
     with pytest.raises(SignalError, match="lima, row 3, column 'a'"):
         ConsensusGraph(degree=2, missing_nodes="allow").fit(frames)
+
+
+def test_empty_cells_are_told_of():
+    tables = [np.random.default_rng(k).normal(size=(40, 6)) for k in range(3)]
+    tables[1][3, 2] = np.nan
+    with pytest.warns(UserWarning, match=r"Cells are empty \(silo_2: 1\)"):
+        ConsensusGraph(degree=2, missing="pairs").fit(tables)

@@ -232,6 +232,7 @@ def test_a_constant_node_learns_unless_it_must_be_standardised(X):
         SmoothGraph(standardize=True).fit(X)
 
 
+@pytest.mark.filterwarnings("ignore:.*ells are empty")
 @pytest.mark.parametrize("standardize", [False, True])
 def test_gaps_go_with_their_rows_or_leave_each_pair_its_own(rng, standardize):
     X = rng.normal(size=(80, 6)) @ rng.normal(size=(6, 6))
@@ -257,6 +258,7 @@ def test_gaps_go_with_their_rows_or_leave_each_pair_its_own(rng, standardize):
     np.testing.assert_allclose(parts.adjacency_, pairs.adjacency_, rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore:.*ells are empty")
 def test_masked_values_and_nulls_of_frames_are_gaps_where_there_may_be_some(rng):
     X = rng.normal(size=(40, 5))
     X[3, 2] = np.nan

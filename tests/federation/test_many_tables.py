@@ -318,7 +318,7 @@ def test_one_table_after_several_or_several_after_one_need_a_persons_word(tmp_pa
 
 def test_fewer_tables_than_the_site_allows_are_refused_even_if_it_is_one(tmp_path):
     consortium = Consortium(tmp_path, patients={"oslo": 4})
-    assert ended(consortium)[1] == "has 4 tables, the least is 5"
+    assert ended(consortium)[1] == "has 4 different tables, the least is 5"
     other = Consortium(tmp_path / "other", patients={"oslo": 1}, min_tables=1)
     assert ended(other) == ("done", "")
 

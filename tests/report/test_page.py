@@ -130,16 +130,6 @@ def test_a_method_without_a_certificate_is_not_trusted(tmp_path):
     assert data_of(write_report(folder))["verdict"] == {"good": None, "text": "no certificate"}
 
 
-def test_a_sites_own_page_says_who_has_the_certificate(tmp_path):
-    def change(record):
-        record["result"] |= {"converged": None, "relative_gap": None, "objective": None}
-
-    folder = study_run(tmp_path / "run", change=change)
-    assert "Ask the coordinator, who has the certificate" in words_of(read_run(folder))
-    assert "has no certificate" not in words_of(read_run(folder))
-    assert data_of(write_report(folder))["verdict"]["text"] == "certificate with the coordinator"
-
-
 def test_sites_that_answered_with_sums_are_counted_in_the_title(tmp_path):
     def change(record):
         for silo in record["silos"]:

@@ -94,7 +94,21 @@ def test_silos_that_lack_nodes_and_have_gaps_are_learned_and_told_of(sites):
     assert result.exit_code == 0, result.output
     assert "3 silos of 2 sites" in result.output
     assert "Rows left out, for gaps or as --keep-rows says: 2 (oslo/p2: 2)." in result.output
-    assert "Nodes missing, and learned from the other silos alone: 3 (oslo/p2: 3)." in result.output
+    assert "Nodes missing in silos, and learned from the others alone: 3 (oslo/p2: 3)." in result.output
+
+
+def test_empty_cells_are_told_where_pairs_are_learned_from_the_rows_that_have_both(sites):
+    path = sites / "lima" / "p1.csv"
+    table = pd.read_csv(path)
+    table.iloc[[1, 5], 0] = np.nan
+    table.to_csv(path, index=False)
+    places = [str(sites / "oslo" / "p1.csv"), str(path)]
+    result = CliRunner().invoke(app, ["learn", *places, "--degree", "2", "--missing", "pairs", "--json"])
+    assert [silo["gaps"] for silo in json.loads(result.stdout)["silos"]] == [0, 2]
+    result = CliRunner().invoke(app, ["learn", str(path), "--degree", "2", "--missing", "pairs"])
+    assert "Cells empty, so that each pair of nodes rests on the rows that have both: 2 (p1.csv: 2)." in " ".join(
+        result.output.split()
+    )
 
 
 def test_a_single_table_tells_of_rows_left_out(sites):

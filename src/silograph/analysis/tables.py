@@ -30,6 +30,7 @@ class TableFacts:
     scale: float | None = None  # its mean squared difference
     cost: Vector | None = None
     sha256: str | None = None
+    gaps: int = 0  # empty cells
     serial: float | None = None  # median lag-1 autocorrelation
     row_counter: str | None = None
     constant: tuple[str, ...] = ()  # nodes whose value never changes
@@ -45,6 +46,7 @@ def facts_of(name: str, n_nodes: int, read: TableCosts, *, sha256: str | None = 
         scale=float(read.cost.mean()) if read.cost.size else None,
         cost=read.cost,
         sha256=sha256,
+        gaps=read.gaps,
         serial=read.serial,
         row_counter=read.row_counter,
         constant=read.constant,

@@ -33,12 +33,14 @@ def notes_on(record: RunRecord, out: Path | None) -> list[str]:
 
 
 def _left_out(record: RunRecord) -> list[str]:
-    """Rows and nodes that were not learned from."""
+    """Rows, cells and nodes that were not learned from."""
     rows = {_called(record, silo): silo.rows_dropped for silo in record.silos if silo.rows_dropped}
     nodes = {silo.name: len(silo.missing_nodes) for silo in record.silos if silo.missing_nodes}
+    gaps = {_called(record, silo): silo.gaps for silo in record.silos if silo.gaps}
     told = (
         (rows, "Rows left out, for gaps or as --keep-rows says"),
-        (nodes, "Nodes missing, and learned from the other silos alone"),
+        (gaps, "Cells empty, so that each pair of nodes rests on the rows that have both"),
+        (nodes, "Nodes missing in silos, and learned from the others alone"),
     )
     return [f"{what}: {sum(some.values())} ({_listed(some)})." for some, what in told if some]
 

@@ -81,6 +81,7 @@ class TableCosts:
     blocks: Blocks | None  # of rows; None where there are none, or too many pairs to keep any
     present: IntVector | None = None  # numbers of the nodes that the table has, rising; None: all
     rows_dropped: int = 0  # for gaps in them, or because `keep_rows` says so
+    gaps: int = 0  # empty cells in what was learned from
     row_counter: str | None  # a column that looks like row numbers
     constant: tuple[str, ...] = ()  # nodes whose value never changes; where nodes may be missing, these are
     serial: float | None = None  # how much samples resemble the ones before: median lag-1 autocorrelation of the nodes
@@ -188,6 +189,7 @@ def table_costs(
         blocks=blocks_of(parts, whole, standardize=standardize) if len(parts) > 1 else None,
         present=present,
         rows_dropped=rows_dropped,
+        gaps=whole.gaps,
         row_counter=row_counter,
         constant=tuple(names[int(node)] for node in np.flatnonzero(whole.constant())),
     )

@@ -74,6 +74,11 @@ class Moments:
         return out
 
     @property
+    def gaps(self) -> int:
+        """The number of empty cells: none."""
+        return 0
+
+    @property
     def fewest(self) -> int:
         """The number of rows that the pair with the fewest has: without gaps, all have all."""
         return self.n_samples

@@ -77,6 +77,11 @@ class PairMoments:
         """The number of rows that the pair with the fewest has."""
         return int(self.sums[COUNT].min(initial=self.n_samples))
 
+    @property
+    def gaps(self) -> int:
+        """The number of empty cells."""
+        return int(self.n_samples * self.pairs.n_nodes - self.nodes[0].sum())
+
     def constant(self) -> BoolVector:
         """Which nodes have the same value wherever they have one, or none."""
         count, mean, squares = self.nodes

@@ -238,6 +238,9 @@ class ConsensusGraph(BaseEstimator):
         if any(self.rows_dropped_):
             told = ", ".join(f"{table.silo}: {table.rows_dropped}" for table in tables if table.rows_dropped)
             warnings.warn(f"Rows with gaps were left out ({told}).", UserWarning, stacklevel=2)
+        if any(fact.gaps for fact in facts):
+            told = ", ".join(f"{fact.name}: {fact.gaps}" for fact in facts if fact.gaps)
+            warnings.warn(f"Cells are empty ({told}): a pair has the rows that have both.", UserWarning, stacklevel=2)
         for doubt in self.doubts_:
             warnings.warn(doubt.text, DoubtfulSilosWarning, stacklevel=2)
         trouble = convergence_warning(study, settings)

@@ -208,6 +208,8 @@ class SmoothGraph(BaseEstimator):
             self.rows_dropped_ += dropped
             if dropped:
                 warnings.warn(f"{dropped} rows have gaps and were left out.", UserWarning, stacklevel=3)
+        elif gaps := int(np.isnan(values).sum()):
+            warnings.warn(f"{gaps} cells are empty: a pair has the rows that have both.", UserWarning, stacklevel=3)
         return values
 
     def _learn(self, cost: Vector, pairs: Pairs, settings: Settings, start: Vector | None = None) -> Self:

@@ -15,7 +15,7 @@ from silograph.analysis.graphs import own_part
 from silograph.graph.graph import Graph
 from silograph.report.layout import Layout
 from silograph.report.measures import MOST_SILOS, absent_nodes, drawn_silos, first_threshold, overlaps, shares
-from silograph.report.reading import counted, doubts, kept_elsewhere, reading, scientific
+from silograph.report.reading import counted, doubts, reading, scientific
 from silograph.runs.layout import EDGES, RunLayout
 from silograph.runs.reader import RunData
 from silograph.runs.record import SiloRecord, finite
@@ -154,8 +154,7 @@ def _verdict(run: RunData) -> dict[str, Any]:
     gap, converged = run.result.relative_gap, run.result.converged
     doubted = f"; {counted(len(doubts(run)), 'doubt')} about the data, see below" if doubts(run) else ""
     if converged is None:
-        told = "certificate with the coordinator" if kept_elsewhere(run) else "no certificate"
-        return {"good": False if doubted else None, "text": f"{told}{doubted}"}
+        return {"good": False if doubted else None, "text": f"no certificate{doubted}"}
     size = "infinite" if gap is None else "below 10⁻¹⁵" if gap < 1e-15 else scientific(gap)
     text = f"certified gap {size}" + ("" if converged else ", tolerance not met") + doubted
     return {"good": converged and not doubted, "text": text}

@@ -162,11 +162,6 @@ def doubts(run: RunData) -> list[str]:
     return [text for kind, text in run.warnings.items() if kind not in ABOUT_COMPUTING]
 
 
-def kept_elsewhere(run: RunData) -> bool:
-    """Whether these are a site's own results of a federation: objective and certificate are with the coordinator."""
-    return run.result.objective is None and run.result.converged is None
-
-
 def _doubted(run: RunData) -> tuple[str, ...]:
     return (
         ("Not before the doubts at the top of this page are settled: they are about the data.",) if doubts(run) else ()
@@ -176,10 +171,6 @@ def _doubted(run: RunData) -> tuple[str, ...]:
 def _certificate(run: RunData) -> tuple[str, ...]:
     result, tolerance = run.result, run.parameters["tol"]
     gap = result.relative_gap
-    if kept_elsewhere(run):
-        return (
-            "Ask the coordinator, who has the certificate: how far the answer is from the optimum is not told here.",
-        )
     if result.converged is None:
         method = run.parameters["method"]
         return (f"The method {method} has no certificate: how far its answer is from the optimum is not known.",)

@@ -112,6 +112,7 @@ def source_of(table: FoundTable, read: TableCosts, sha256: str) -> dict[str, Any
         "sha256": sha256,
         "n_samples": read.n_samples,
         "rows_dropped": read.rows_dropped,
+        "gaps": read.gaps,
         "row_counter": read.row_counter,
         "mean_squared_difference": float(read.cost.mean()) if read.cost.size else None,
     }

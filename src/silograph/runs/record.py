@@ -29,6 +29,7 @@ class SiloRecord:
     n_samples: int | None  # None: precomputed distances, or not told
     n_nodes: int
     missing_nodes: tuple[str, ...] = ()  # that it lacks and others have
+    gaps: int = 0  # empty cells in what was learned from: each pair of nodes has the rows that have both
     rows_dropped: int = 0  # that were not learned from: gaps, or flagged
     n_silos: int | None = None  # of a site that has several and told their sum; None: it is one
     row_counter: str | None = None  # a node whose signal counts the rows: perhaps an index, and no node

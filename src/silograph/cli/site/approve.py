@@ -5,6 +5,7 @@ from pathlib import Path
 
 import typer
 
+from silograph._util.checks import list_names
 from silograph.cli.output import visible
 from silograph.cli.site.account import say, user
 from silograph.errors import ParameterError, SilosError
@@ -47,7 +48,7 @@ def approve_study(home: Path, study: str, *, yes: bool, despite: bool) -> None:
     data, comparison = _look_at(home, settings, read)
     doubts = doubts_at_home(settings, data, read)
     _show(approvals, settings, read, data, comparison)
-    say(*(f"LOOK TWICE: {doubt.text}" for doubt in doubts))
+    say(*(f"LOOK TWICE: {text}" for text in (*_lacking(home, data, read), *(doubt.text for doubt in doubts))))
     objection = comparison.objection(settings)
     if objection is not None and not despite:
         raise ParameterError(
@@ -106,6 +107,20 @@ def _look_at(home: Path, settings: SiteSettings, study: StudyFile) -> tuple[Site
         raise SilosError(
             f"{error.detail} An approval holds for one version of the table, so it is read first.{cure}"
         ) from error
+
+
+def _lacking(home: Path, data: SiteData, study: StudyFile) -> list[str]:
+    """Of a study whose nodes are in a file that only the coordinator has, what is likely to be refused."""
+    path = SiteFolder(home).nodes
+    if study.nodes is not None or study.settings.missing_nodes == "allow" or not path.exists():
+        return []
+    nodes = path.read_text(encoding="utf-8").splitlines()
+    lacking = [name for name in nodes if any(name not in names for names in data.nodes)]
+    if not lacking:
+        return []
+    return [
+        f"Nodes of the federation that tables here lack: {list_names(lacking)}. If the study has them, you refuse it."
+    ]
 
 
 # --- what is shown ----------------------------------------------------------------------------------------------------
