@@ -27,7 +27,7 @@ def answer_task(
         check_task(method, task, pairs=silo.study_pairs, source=f"{silo.name}, task")
     kept = _check_turn(silo, state, task)
     step, pairs = method.steps[header.step], silo.study_pairs
-    answer = method.local(silo, kept, replace(task, parts=_take_parts(silo, task.parts, step.down)))
+    answer = method.local(silo, kept, _take_own(silo, task, step.down))
     parts = _spread_parts(silo, answer.parts, step.up)
     update = update_of(header, silo.name, parts, reported=answer.reported if report else None)
     check_update(update, task, step.up, pairs=pairs, units=method.units(task))
@@ -53,12 +53,13 @@ def check_task(method: Method, task: Task, *, pairs: Pairs, source: str) -> None
     check_parts(task.parts, method.steps[header.step].down, pairs=pairs, header=header, source=source)
 
 
-def _take_parts(silo: Silo, parts: Parts, fields: Mapping[str, Field]) -> Parts:
+def _take_own(silo: Silo, task: Task, fields: Mapping[str, Field]) -> Task:
     """What the silo's half sees: of numbers by pair those of its own pairs, unless it needs them all."""
     if silo.place is None:
-        return parts
+        return task
     own = {name for name, field in fields.items() if field.kind == "pairs" and not field.whole}
-    return {name: silo.take(np.asarray(part)) if name in own else part for name, part in parts.items()}
+    parts = {name: silo.take(np.asarray(part)) if name in own else part for name, part in task.parts.items()}
+    return replace(task, parts=parts)
 
 
 def _spread_parts(silo: Silo, parts: Parts, fields: Mapping[str, Field]) -> Parts:
