@@ -73,6 +73,13 @@ def test_names_of_the_connectomes_project_tell_subject_and_site(tmp_path):
     assert silos(tmp_path / "all") == ["NYU/0050952", "NYU/0050954", "UM_1/0050272"]
 
 
+def test_a_site_in_a_bids_name_is_the_site_where_a_folder_has_several(tmp_path):
+    files = ("sub-01_site-oslo_task-rest_timeseries", "sub-01_site-lima_timeseries", "sub-02_site-lima_timeseries")
+    made(tmp_path, *(f"all/{file}.tsv" for file in files), f"one/{files[0]}.tsv")
+    assert silos(tmp_path / "all") == ["lima/sub-01", "oslo/sub-01", "lima/sub-02"]
+    assert silos(tmp_path / "one") == ["one/sub-01"]
+
+
 def test_files_of_one_name_in_several_folders_are_called_by_their_folders(tmp_path):
     made(tmp_path, "oslo/p1/rest.csv", "oslo/p2/rest.csv", "x/lima.csv", "y/lima.csv")
     assert silos(tmp_path / "oslo") == ["oslo/p1_rest", "oslo/p2_rest"]

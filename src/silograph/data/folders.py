@@ -15,6 +15,7 @@ TIME_SERIES = re.compile(r"^sub-.*_timeseries$")
 # What a BIDS folder holds beside signals of nodes
 BESIDE = re.compile(r"^(participants|samples)$|_(events|scans|sessions|channels|electrodes|physio)$|desc-confounds")
 SUBJECT = re.compile(r"(?:^|_)((?:sub|ses|run)-[A-Za-z0-9]+)")  # BIDS: what tells recordings apart
+SITE = re.compile(r"_site-(?P<site>[A-Za-z0-9]+)(?:_|$)")  # as some call recordings of several sites
 PCP = re.compile(r"^(?P<site>.+)_(?P<subject>\d{7})_rois_.+$")  # the Preprocessed Connectomes Project
 
 
@@ -94,11 +95,11 @@ def _inside(folder: Path, site: str) -> list[FoundTable]:
             f"{folder}: expected a folder of tables ({SUFFIXES_SHOWN}), got none in it. Check the path. Hidden files, "
             "earlier runs, and beside BIDS names confounds, events and the like are passed over."
         )
-    pcp = [PCP.match(stem_of(path)) for path in paths]
-    mixed = len({match["site"] for match in pcp if match}) > 1
+    told = [PCP.match(stem_of(path)) or SITE.search(stem_of(path)) for path in paths]
+    mixed = len({match["site"] for match in told if match}) > 1
     found = [
         FoundTable(path=path, name=stem_of(path), site=match["site"] if mixed and match else site)
-        for path, match in zip(paths, pcp, strict=True)
+        for path, match in zip(paths, told, strict=True)
     ]
     for n_parts in (1, 2, 3, None):
         named = [replace(one, name=_short(one.name, n_parts)) for one in found]

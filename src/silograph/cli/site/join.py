@@ -88,10 +88,13 @@ def _check_data(home: Path, settings: SiteSettings, invitation: Invitation) -> t
         data.check_nodes(invitation.nodes or data.names, data.tables[0].path.name, missing_nodes="allow")
     except Refused as error:
         raise SilosError(error.detail) from error
-    n_samples = n_gaps = 0
+    n_samples, n_gaps, empty = 0, 0, set[str]()
     for signals in data.signals():
+        gaps, n_rows = np.zeros(signals.n_nodes, dtype=np.int64), 0
         for chunk in signals.chunks(gaps=True):
-            n_samples, n_gaps = n_samples + chunk.shape[0], n_gaps + int(np.isnan(chunk).sum())
+            gaps, n_rows = gaps + np.isnan(chunk).sum(axis=0), n_rows + chunk.shape[0]
+        n_samples, n_gaps = n_samples + n_rows, n_gaps + int(gaps[gaps < n_rows].sum())
+        empty |= {name for name, number in zip(signals.names, gaps, strict=True) if number == n_rows}
     least = settings.least_samples(len(data.names))
     if n_samples < least:
         why = "as many as nodes, and 20" if settings.min_samples is None else "--min-samples"
@@ -104,7 +107,8 @@ def _check_data(home: Path, settings: SiteSettings, invitation: Invitation) -> t
             f"{settings.data_shown}: has {data.place}, fewer than this site's own minimum of {settings.min_tables} "
             "(--min-tables). Give more tables; or, if what is sent may tell them, a smaller --min-tables."
         )
-    lacking = [name for name in invitation.nodes or data.names if any(name not in names for names in data.nodes)]
+    expected = invitation.nodes or data.names
+    lacking = [name for name in expected if name in empty or any(name not in names for names in data.nodes)]
     nodes = "just the federation's nodes" if invitation.nodes is not None else "the federation has named none yet"
     if lacking:
         nodes = f'some lack {list_names(lacking)}: only studies with missing_nodes = "allow" can be answered'
