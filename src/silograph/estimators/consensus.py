@@ -203,7 +203,7 @@ class ConsensusGraph(BaseEstimator):
         Tables are arrays or pandas or polars frames; frames are aligned by column name. `y` is ignored.
         """
         settings = self._settings()
-        some = settings.missing_nodes == "allow"
+        some = settings.may_lack_nodes
         square = self.metric == "precomputed"
         tables = tables_of(X, groups, square=square, missing_nodes=some, missing=self.missing)
         names = tables[0].names

@@ -156,11 +156,7 @@ class ExactSplitting:
     @property
     def steps(self) -> Mapping[str, Step]:
         """Every kind of exchange."""
-        return STEPS_OF_SOME if self._some_lack_nodes else STEPS
-
-    @property
-    def _some_lack_nodes(self) -> bool:
-        return self.settings.missing_nodes == "allow"
+        return STEPS_OF_SOME if self.settings.may_lack_nodes else STEPS
 
     def units(self, task: Task) -> Units:
         return self.model.units
@@ -212,7 +208,7 @@ class ExactSplitting:
     def _stepped(self, kept: SplittingSilo) -> dict[str, Vector | float]:
         """What a silo tells of its step."""
         fused = float(np.isinf(kept.strength))
-        at = {"fused_at": np.full(kept.w.size, fused)} if self._some_lack_nodes else {}
+        at = {"fused_at": np.full(kept.w.size, fused)} if self.settings.may_lack_nodes else {}
         return {"fused": fused, "target": kept.metric * kept.point, "force": kept.force, **at}
 
     def _take_point(self, task: Task, u: Vector, kept: SplittingSilo) -> SplittingSilo:

@@ -90,7 +90,7 @@ class OneSum:
     @property
     def steps(self) -> Mapping[str, Step]:
         """Every kind of exchange."""
-        return SUM_STEPS_OF_SOME if self.settings.missing_nodes == "allow" else SUM_STEPS
+        return SUM_STEPS_OF_SOME if self.settings.may_lack_nodes else SUM_STEPS
 
     @property
     def sparsity(self) -> float:
@@ -103,7 +103,7 @@ class OneSum:
     def local(self, silo: Silo, state: SiloState[SumSent], task: Task) -> Answer[SumSent]:
         if state.own is not None:
             raise ProtocolError("expected to be asked for one sum, got a second request.")
-        return Answer(parts=terms_of(silo, self.settings.missing_nodes == "allow"), state=SumSent())
+        return Answer(parts=terms_of(silo, self.settings.may_lack_nodes), state=SumSent())
 
     def check_scalars(self, kept: Sequence[SumSent], scalars: Mapping[str, float], n_silos: int) -> None:
         """What comes from the sum is checked with the sum (`OneShot`); nothing couples the silos."""
@@ -181,7 +181,7 @@ class OneShot:
     @property
     def steps(self) -> Mapping[str, Step]:
         """With one sum, nothing is asked after it but whether it came back."""
-        steps = STEPS_OF_SOME if self.settings.missing_nodes == "allow" else STEPS
+        steps = STEPS_OF_SOME if self.settings.may_lack_nodes else STEPS
         return steps if self.settings.sums > 1 else {"personal": steps["personal"]}
 
     def units(self, task: Task) -> Units:
@@ -242,7 +242,7 @@ class OneShot:
         far = distance(w, u) / np.sqrt(self.model.alpha / (4 * self.model.beta))
         far *= float(np.sqrt(silo.study_pairs.n_nodes / silo.pairs.n_nodes))  # squares add up node by node
         gamma = float(1 / (far**WEIGHING_POWER + self.settings.gamma_epsilon))
-        weight = np.full(silo.pairs.size, gamma) if self.settings.missing_nodes == "allow" else gamma
+        weight = np.full(silo.pairs.size, gamma) if self.settings.may_lack_nodes else gamma
         return Answer(parts={"cost": gamma * silo.cost, "weight": weight}, state=OneShotSilo(weight=gamma))
 
     def _choose(

@@ -76,11 +76,7 @@ class Pooled:
     @property
     def steps(self) -> Mapping[str, Step]:
         """Where silos may lack nodes, nothing is asked but that the graph arrived."""
-        return STEPS_OF_SOME if self._some_lack_nodes else STEPS
-
-    @property
-    def _some_lack_nodes(self) -> bool:
-        return self.settings.missing_nodes == "allow"
+        return STEPS_OF_SOME if self.settings.may_lack_nodes else STEPS
 
     def units(self, task: Task) -> Units:
         return self.model.units
@@ -93,7 +89,7 @@ class Pooled:
             solution = solve_to_rounding(replace(problem, cost=cost), None)
             return Answer(parts={"bound": solution.primal - solution.gap}, state=state.own)
         u = task.vector("u")
-        if self._some_lack_nodes:
+        if self.settings.may_lack_nodes:
             return Answer(parts={"edges": float(np.count_nonzero(u))}, graph=u, reported=report_on(silo, u, u))
         force = -problem.gradient(u)
         parts: Parts = {"objective": problem.value(u), "slope": force, "edges": float(np.count_nonzero(u))}
@@ -103,7 +99,7 @@ class Pooled:
         return Decision(step="close", parts={"u": self.model.pooled})
 
     def merge(self, cohort: Cohort, state: PooledState, total: Total) -> Decision[PooledState]:
-        if self._some_lack_nodes:
+        if self.settings.may_lack_nodes:
             return self._end_at_the_optimum_of_means(cohort)
         if total.header.step == "close":
             state = PooledState(objective=total.number("objective"))

@@ -112,7 +112,7 @@ def _look_at(home: Path, settings: SiteSettings, study: StudyFile) -> tuple[Site
 def _lacking(home: Path, data: SiteData, study: StudyFile) -> list[str]:
     """Of a study whose nodes are in a file that only the coordinator has, what is likely to be refused."""
     path = SiteFolder(home).nodes
-    if study.nodes is not None or study.settings.missing_nodes == "allow" or not path.exists():
+    if study.nodes is not None or study.settings.may_lack_nodes or not path.exists():
         return []
     nodes = path.read_text(encoding="utf-8").splitlines()
     lacking = [name for name in nodes if any(name not in names for names in data.nodes)]

@@ -74,7 +74,7 @@ def _go_on(
         stopped=stopped,
     )
     largest_cost = STANDARDISED if study.standardize else np.inf
-    some = study.settings.missing_nodes == "allow"
+    some = study.settings.may_lack_nodes
     sites = Sites(channel, pairs, largest_cost=largest_cost, missing_nodes=some)
     history.add_event("resumed" if run.checkpoint.exists() else "started", reason=attempt)
     try:

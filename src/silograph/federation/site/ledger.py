@@ -65,7 +65,7 @@ class Reading:
     @classmethod
     def of(cls, study: StudyFile) -> "Reading":
         """As the study says."""
-        return cls(rows=study.missing == "rows", some=study.settings.missing_nodes == "allow")
+        return cls(rows=study.missing == "rows", some=study.settings.may_lack_nodes)
 
     def version(self, version: str) -> str:
         """What the ledger calls a version that was read so."""

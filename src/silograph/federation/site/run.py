@@ -176,7 +176,7 @@ class SiteRun:
         if self.data.several:
             return None
         silo, parts = self.group.silos[0], dict[str, Vector | float](graph=graphs[self.settings.name])
-        if self.study.settings.missing_nodes == "allow":
+        if self.study.settings.may_lack_nodes:
             parts["has"] = silo.spread(np.ones(silo.pairs.size))
         return update_of(task.header, self.settings.name, parts)
 

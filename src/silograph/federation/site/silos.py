@@ -80,7 +80,7 @@ def read_silos(settings: SiteSettings, data: SiteData, study: StudyFile, nodes: 
     pairs = pairs_of(study, nodes)
     read = [_read(data, number, study, nodes, pairs) for number in range(len(data.tables))]
     hidden: tuple[str, ...] = ()
-    if data.several and study.settings.missing_nodes == "allow":
+    if data.several and study.settings.may_lack_nodes:
         shown = shown_nodes(_presence(read, pairs), settings.min_tables)
         hidden = tuple(name for name, one in zip(nodes, shown, strict=True) if not one)
         read = [one.among(shown, pairs) for one in read] if hidden else read

@@ -59,7 +59,7 @@ class StudySettings:
         self._check_numbers()
         if self.missing_nodes not in ("error", "allow"):
             raise ParameterError(f"missing_nodes: expected 'error' or 'allow', got {self.missing_nodes!r}.")
-        if self.missing_nodes == "allow" and self.weights == "equal":
+        if self.may_lack_nodes and self.weights == "equal":
             raise ParameterError("missing_nodes: equal weights need every node in every silo. Leave one of them out.")
         if self.weights not in ("adaptive", "equal"):
             raise ParameterError(f"weights: expected 'adaptive' or 'equal', got {self.weights!r}.")
@@ -159,6 +159,11 @@ class StudySettings:
     def option(self, name: str) -> Any:
         """An option that only this method has: as given, or its default."""
         return self.options.get(name, spec_of(self.method).options[name])
+
+    @property
+    def may_lack_nodes(self) -> bool:
+        """Whether silos may lack nodes that others have."""
+        return self.missing_nodes == "allow"
 
     @property
     def pull_used(self) -> float:

@@ -380,7 +380,7 @@ def _usual_setup(settings: StudySettings, pairs: Pairs) -> Setup:
         lam=settings.lam,
         zeta=settings.zeta_used,
         cost_unit=settings.cost_unit_used,
-        missing_nodes=settings.missing_nodes == "allow",
+        missing_nodes=settings.may_lack_nodes,
     )
 
 
