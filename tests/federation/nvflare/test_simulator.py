@@ -32,11 +32,23 @@ from testing.consortium import NODES, SITES, Consortium, as_data
 pytestmark = pytest.mark.federation
 
 LONGEST = 600.0  # seconds of a simulation
+# NVFlare gives each site's process a free port and lets go of it, seconds before the process takes it: two sites may be
+# given the same one, and any connection of the others may come in between. So ports come from a range that the operating
+# system gives to nobody, each once.
 SIMULATE = """
-import sys
-from nvflare.private.fed.app.simulator.simulator_runner import SimulatorRunner
+import os, socket, sys
+from nvflare.private.fed.app.simulator import simulator_runner
+
+def is_free(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("localhost", port)) != 0
+
+start = 10_000 + 100 * (os.getpid() % 200)
+ports = filter(is_free, range(start, start + 2_000))
+simulator_runner.get_open_ports = lambda number: [next(ports) for _ in range(number)]
 job, workspace, sites = sys.argv[1:]
-sys.exit(SimulatorRunner(job, workspace, clients=sites, threads=sites.count(",") + 1, max_clients=100).run())
+runner = simulator_runner.SimulatorRunner(job, workspace, clients=sites, threads=sites.count(",") + 1, max_clients=100)
+sys.exit(runner.run())
 """
 
 
