@@ -6,8 +6,9 @@ the same bytes with the same function; to a site they are a stranger's, so that 
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -19,9 +20,12 @@ from silograph.errors import ParameterError
 from silograph.federation.names import check_site_name, name_of, names_of, read_nodes, study_name_of
 from silograph.graph.allowed import choose_pairs
 from silograph.graph.pairs import Pairs
+from silograph.methods.common.registry import spec_of
 from silograph.methods.common.settings import StudySettings
+from silograph.privacy.settings import Privacy
 
 LARGEST_STUDY = 1_000_000  # bytes
+KEY = re.compile(r"[0-9a-f]{64}")
 LONGEST_TIMEOUT = 30 * 24 * 3600.0  # what waits longer than a month is lost, and locks cannot count to infinity
 TOP_KEYS = (
     "name",
@@ -35,6 +39,8 @@ TOP_KEYS = (
     "allow",
     "forbid",
     "learn",
+    "privacy",
+    "keys",
     "policy",
 )
 
@@ -72,7 +78,10 @@ class Policy:
 
 HOMES = {
     "above the first [table]": TOP_KEYS,
-    "below [learn]": tuple(field.name for field in fields(StudySettings) if field.name != "missing_nodes"),
+    "below [learn]": tuple(
+        field.name for field in fields(StudySettings) if field.name not in ("missing_nodes", "privacy")
+    ),
+    "below [privacy]": tuple(field.name for field in fields(Privacy)),
     "below [policy]": tuple(field.name for field in fields(Policy)),
 }
 
@@ -87,6 +96,7 @@ class StudyFile:
     nodes: tuple[str, ...] | None  # None where a file lists them
     nodes_file: str | None
     sites: tuple[str, ...] | None  # None: all sites of the federation
+    keys: Mapping[str, str]  # site → SHA-256 of its public key, in hexadecimal; of every site where sums are masked
     missing: Missing  # what to do about gaps in tables
     standardize: bool
     scale: tuple[float, float] | None  # in which each silo's mean squared difference must lie
@@ -113,17 +123,23 @@ def parse_study(data: bytes, *, source: str) -> StudyFile:
         raise ParameterError(f"{source}: standardize gives all tables one unit, so that scale says nothing. Give one.")
     with placing_errors(f"{source}, [policy] "):
         policy = fill(Policy, top.get("policy", {}), homes=HOMES)
+    with placing_errors(f"{source}, [privacy] "):
+        privacy = fill(Privacy, top.get("privacy", {}), homes=HOMES)
     with placing_errors(f"{source}, [learn] "):
-        settings = _settings(top)
+        settings = _settings(top, privacy)
     with placing_errors(f"{source}, "):
         nodes, nodes_file = _nodes(top["nodes"])
+        sites = _sites(top["sites"], policy) if "sites" in top else None
+        keys = _keys(top.get("keys", {}), sites)
+        _check_privacy(top, settings, policy, sites, keys)
         return StudyFile(
             text=data,
             sha256=hashlib.sha256(data).hexdigest(),
             name=study_name_of(top["name"], "name"),
             nodes=nodes,
             nodes_file=nodes_file,
-            sites=_sites(top["sites"], policy) if "sites" in top else None,
+            sites=sites,
+            keys=keys,
             missing=fit_value(top.get("missing", "error"), Missing, "missing"),
             standardize=fit_value(top.get("standardize", False), bool, "standardize"),
             scale=_scale(top["scale"]) if "scale" in top else None,
@@ -196,13 +212,74 @@ on_missing = "wait"  # wait: until it is back; continue: without it; stop: end t
 """
 
 
-def _settings(top: Mapping[str, Any]) -> StudySettings:
+def _settings(top: Mapping[str, Any], privacy: Privacy) -> StudySettings:
     """How to learn; whether nodes may be missing is said above, where the nodes are."""
     learn = top.get("learn", {})
     if isinstance(learn, dict):
         check_keys(learn, HOMES["below [learn]"], homes=HOMES)
         learn = learn | {name: top[name] for name in ("missing_nodes",) if name in top}
-    return fill(StudySettings, learn, homes=HOMES)
+    return replace(fill(StudySettings, learn, homes=HOMES), privacy=privacy)
+
+
+def _keys(value: object, sites: tuple[str, ...] | None) -> dict[str, str]:
+    """The fingerprints of the sites' public keys, of all sites or of none."""
+    if not isinstance(value, dict) or not all(isinstance(one, str) and KEY.fullmatch(one) for one in value.values()):
+        raise ParameterError(
+            '[keys]: expected oslo = "…" for each site, the SHA-256 of its public key in 64 hexadecimal digits. '
+            "`silograph federation study` writes them."
+        )
+    if value and set(value) != set(sites or ()):
+        raise ParameterError("[keys]: expected one key for each of the study's sites, and for no others.")
+    return {str(site): str(value[site]) for site in sites or () if value}
+
+
+def _check_privacy(
+    top: Mapping[str, Any],
+    settings: StudySettings,
+    policy: Policy,
+    sites: tuple[str, ...] | None,
+    keys: Mapping[str, str],
+) -> None:
+    """Raise where the rest of the study takes back what [privacy] promises."""
+    privacy, own_graphs = settings.privacy, spec_of(settings.method).one_sum
+    if privacy.masked:
+        if not keys:
+            raise ParameterError(
+                "[keys]: masked sums need the sites and their public keys in the study, so that sites approve both. "
+                "`silograph federation study` writes them."
+            )
+        if policy.on_missing == "continue":
+            raise ParameterError(
+                "[policy] on_missing: with masked sums nobody can be left out: a second sum, over fewer sites, would "
+                "show the site in which they differ. Use 'wait' or 'stop'."
+            )
+    if sites is not None:
+        privacy.check_sites(len(sites))
+    if (privacy.masked or (privacy.noisy and own_graphs)) and top.get("share_graphs", True):
+        raise ParameterError(
+            "share_graphs: a site's own graph is made of its exact data, outside what [privacy] promises. Set "
+            "share_graphs = false: graphs stay at the sites."
+        )
+    if not privacy.noisy:
+        if privacy.centres is not None:
+            raise ParameterError("[privacy] centres, scales: are for epsilon alone. Leave them out.")
+        return
+    if top.get("standardize", False) != (privacy.centres is not None):
+        raise ParameterError(
+            "standardize: with epsilon, nodes are centred and scaled by public numbers: give standardize = true and "
+            "[privacy] centres and scales, one number per node each, or none of the three."
+        )
+    if top.get("missing", "error") == "pairs":
+        raise ParameterError("missing: gaps by pairs have no bound that epsilon could rest on. Use 'rows' or 'error'.")
+    if "scale" in top:
+        raise ParameterError(
+            "scale: whether a site refuses for it would be told without noise. Leave it or epsilon out."
+        )
+    if privacy.unit == "row" and privacy.min_samples is None:
+        raise ParameterError(
+            '[privacy] min_samples: unit = "row" needs the number of rows that every table has at least: noise depends '
+            "on it, and sites with fewer refuse."
+        )
 
 
 def _sites(value: object, policy: Policy) -> tuple[str, ...]:

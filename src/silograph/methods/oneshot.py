@@ -296,5 +296,6 @@ METHOD = MethodSpec(
     ),
     setup=lambda settings, pairs: OneSum(settings=settings, degree=degree_asked(settings, pairs)),
     blocks=True,
+    one_sum=True,
     check_silo=check_silo,
 )

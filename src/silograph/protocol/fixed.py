@@ -80,6 +80,11 @@ def add_limbs(limbs: Limbs, other: Limbs) -> None:
     _add_limbs(limbs, other)
 
 
+def subtract_limbs(limbs: Limbs, other: Limbs) -> None:
+    """Take another sum out of the sum."""
+    _subtract_limbs(limbs, other)
+
+
 def vector_of(limbs: Limbs, unit: int, rounding: Rounding) -> Vector:
     """The sum as float64, rounded once."""
     out: Vector = np.empty(limbs.shape[0])
@@ -159,6 +164,13 @@ def _add(limbs: Limbs, k: int, low: np.uint64, middle: np.uint64, high: np.uint6
 def _add_limbs(limbs: Limbs, other: Limbs) -> None:
     for k in range(limbs.shape[0]):
         _add(limbs, k, other[k, 0], other[k, 1], other[k, 2])
+
+
+@kernel
+def _subtract_limbs(limbs: Limbs, other: Limbs) -> None:
+    for k in range(limbs.shape[0]):
+        low, middle, high = _negated(other[k, 0], other[k, 1], other[k, 2])
+        _add(limbs, k, low, middle, high)
 
 
 @kernel

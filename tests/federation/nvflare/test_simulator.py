@@ -33,8 +33,8 @@ pytestmark = pytest.mark.federation
 
 LONGEST = 600.0  # seconds of a simulation
 # NVFlare gives each site's process a free port and lets go of it, seconds before the process takes it: two sites may be
-# given the same one, and any connection of the others may come in between. So ports come from a range that the operating
-# system gives to nobody, each once.
+# given the same one, and any connection of the others may come in between. So ports come from a range that the
+# operating system gives to nobody, each once.
 SIMULATE = """
 import os, socket, sys
 from nvflare.private.fed.app.simulator import simulator_runner

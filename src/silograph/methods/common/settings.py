@@ -9,6 +9,7 @@ import numpy as np
 from silograph._util.checks import check_momentum, check_not_negative, check_one_way, check_positive, check_whole
 from silograph.errors import ParameterError
 from silograph.methods.common.registry import COUPLING_SETTINGS, SPECIAL_SETTINGS, Option, Solver, spec_of
+from silograph.privacy.settings import OPEN, Privacy
 
 PAPER_ZETA, PAPER_STEP, PAPER_ROUNDS = 0.5, 0.005, 50
 MOST_ROUNDS = 200  # of an exact method
@@ -49,6 +50,7 @@ class StudySettings:
     options: Mapping[str, Option] = field(default_factory=dict, hash=False)  # that only this method has, by name
     missing_nodes: Literal["error", "allow"] = "error"  # whether silos may lack nodes that others have
     report: bool = True  # whether silos may tell their own numbers: samples, edges, distance, contribution
+    privacy: Privacy = OPEN
 
     def __post_init__(self) -> None:
         for setting in fields(self):  # NumPy's numbers become Python's: settings are written down and compared
@@ -70,6 +72,24 @@ class StudySettings:
         self._check_solver()
         self._check_used()
         self._check_options()
+        self._check_privacy()
+
+    def _check_privacy(self) -> None:
+        """Raise for combinations that would protect less than they say."""
+        if self.privacy.masked and not spec_of(self.method).one_sum:
+            raise ParameterError(
+                f"method: {self.method!r} opens many sums, which together show single sites, so that masked sums would "
+                "hide nothing. Use 'oneshot' or 'pooled', or epsilon with open sums."
+            )
+        if self.sums > 1 and (self.privacy.masked or self.privacy.noisy):
+            raise ParameterError(
+                "sums: the difference of two sums can show one silo, so masked or noisy studies have one. Leave it out."
+            )
+        if self.privacy.noisy and self.may_lack_nodes:
+            raise ParameterError(
+                "missing_nodes: which nodes a table has would be told without noise, so that epsilon would promise too "
+                "much. Leave one of them out."
+            )
 
     def _check_numbers(self) -> None:
         for name in POSITIVE:

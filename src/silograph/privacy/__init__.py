@@ -1,0 +1,1 @@
+"""Privacy in numbers: what a study may ask for, masks under which sums are added, noise, and what noise costs."""

@@ -1,0 +1,80 @@
+"""Masks: random numbers that each pair of sites shares, one adds and the other subtracts, so that only the sum is left.
+
+    secret   X25519 of one's own ephemeral key and the other's
+    key      HKDF-SHA256 of the secret, with `info` that says what it is for
+    mask     the key stream of ChaCha20, 192 bits per number: an element of the ring in which sums are exact (fixed.py)
+
+A key is for one `info` only: the transcript (all sites' signed keys), the task, and the part. Sites that were told
+different things have different infos, and what they add up to is noise. Nobody needs to compare notes.
+
+The same info with other data would be a two-time pad: who masks must see to it that it happens once (`Masker`).
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from silograph.errors import ProtocolError
+from silograph.protocol.fixed import Limbs, add_limbs, subtract_limbs, zeros
+
+LABEL = b"silograph mask 1"
+KEY_BYTES, LIMB_BYTES = 32, 24
+NO_NONCE = bytes(16)  # every key is used once
+
+
+def encode_injectively(*parts: bytes) -> bytes:
+    """Bytes from which each of the parts could be read again: no two lists of parts give the same."""
+    return b"".join(len(part).to_bytes(8, "big") + part for part in parts)
+
+
+def shared_secret(own: X25519PrivateKey, other: bytes) -> bytes:
+    """What both sites know and nobody else; raises for a public key that would make it known to all."""
+    try:
+        return own.exchange(X25519PublicKey.from_public_bytes(other))
+    except ValueError as error:  # all zeros: a key of small order
+        raise ProtocolError("key: is none that a secret can be made with. The site that sent it is faulty.") from error
+
+
+def mask_of(secret: bytes, info: bytes, size: int) -> Limbs:
+    """The numbers that a pair of sites shares for one purpose."""
+    key = HKDF(algorithm=SHA256(), length=KEY_BYTES, salt=None, info=LABEL + info).derive(secret)
+    stream = Cipher(algorithms.ChaCha20(key, NO_NONCE), mode=None).encryptor().update(bytes(LIMB_BYTES * size))
+    return np.frombuffer(stream, dtype="<u8").astype(np.uint64, copy=False).reshape(size, 3)
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Masker:
+    """One site's masks in one run: it masks one answer to one task, and no other."""
+
+    name: str
+    secrets: Mapping[str, bytes] = field(repr=False)  # by the other site's name
+    transcript: bytes  # a digest of all that the sites have signed
+    _used: set[bytes] = field(default_factory=set, repr=False)
+
+    def mask(self, parts: Mapping[str, Limbs], *, task: bytes, stage: str, round: int) -> dict[str, Limbs]:  # noqa: A002
+        """The parts of an answer, masked; raises when this was asked before."""
+        if task in self._used:
+            raise ProtocolError(f"{self.name}: has masked an answer to this task before.")
+        self._used.add(task)
+        where = (self.transcript, task, stage.encode(), str(round).encode())
+        return {name: self._mask(limbs, name, where) for name, limbs in parts.items()}
+
+    def _mask(self, limbs: Limbs, part: str, where: Sequence[bytes]) -> Limbs:
+        total = zeros(len(limbs))
+        add_limbs(total, limbs)
+        for other, secret in self.secrets.items():
+            low, high = sorted((self.name, other))
+            info = encode_injectively(*where, part.encode(), low.encode(), high.encode())
+            (add_limbs if self.name == low else subtract_limbs)(total, mask_of(secret, info, len(limbs)))
+        return total
+
+
+def digest_of(*parts: bytes) -> bytes:
+    """SHA-256 of parts, each of which could be read again."""
+    return hashlib.sha256(encode_injectively(*parts)).digest()
