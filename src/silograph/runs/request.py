@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from silograph._util.plain import from_plain
 from silograph.data.costs import MissingNodes, TableOptions
 from silograph.data.folders import FoundTable, find_tables
 from silograph.errors import CheckpointError, ParameterError
@@ -92,7 +93,7 @@ def read_request(folder: Path) -> tuple[LearnRequest, tuple[str, ...]]:
             raise CheckpointError(f"{folder}: made by another version of silograph. Start the run anew.")
         request = LearnRequest(
             found=tuple(FoundTable(path=Path(path), name=name, site=site) for path, name, site in data["signals"]),
-            settings=kind(**data["settings"]),
+            settings=from_plain(kind, data["settings"]),
             tables=_table_options(data["tables"]),
         )
         return request, tuple(data["sha256"])
