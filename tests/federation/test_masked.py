@@ -92,7 +92,7 @@ def test_sites_that_lack_nodes_give_the_same_bits_where_each_pair_is_in_enough_o
 
 def test_a_pair_that_one_site_alone_has_is_not_opened_and_not_learned_from_at_home_either(tmp_path):
     consortium = Consortium(tmp_path, sites=FIVE, min_sites=2)
-    lacking(consortium, {site: (0,) for site in ("bergen", "cusco")} | {"lima": (1,), "kyoto": (1, 2)})
+    lacking(consortium, dict.fromkeys(("bergen", "cusco"), (0,)) | {"lima": (1,), "kyoto": (1, 2)})
     # Nodes 0 and 1 are together at oslo alone
     run = consortium.masked_run(ONESHOT, missing_nodes='"allow"')
     cost, count = opened(consortium, run)
