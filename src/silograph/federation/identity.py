@@ -5,6 +5,7 @@ passes through processes that other parts of the transport can reach too, so eac
 it is for: another site can neither ask in the coordinator's name nor answer in a site's.
 """
 
+import hashlib
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +14,7 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric import padding, rsa, utils
 from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
 from cryptography.x509.oid import NameOID
 
 from silograph.errors import ProtocolError
@@ -67,6 +68,12 @@ class Trust:
         if len(self._known) < MOST_CERTIFICATES:  # certificates are few; a flood of others may not fill the memory
             self._known[certificate] = found
         return found
+
+
+def public_key_fingerprint(certificate: bytes) -> str:
+    """SHA-256 of a certificate's public key (SubjectPublicKeyInfo, DER); a renewed certificate has the same."""
+    key = x509.load_pem_x509_certificate(certificate).public_key()
+    return hashlib.sha256(key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)).hexdigest()
 
 
 def read_signer(certificate: Path, key: Path) -> Signer:

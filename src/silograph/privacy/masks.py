@@ -24,13 +24,27 @@ from silograph.errors import ProtocolError
 from silograph.protocol.fixed import Limbs, add_limbs, subtract_limbs, zeros
 
 LABEL = b"silograph mask 1"
-KEY_BYTES, LIMB_BYTES = 32, 24
+KEY_BYTES, LIMB_BYTES, LENGTH_BYTES = 32, 24, 8
 NO_NONCE = bytes(16)  # every key is used once
 
 
 def encode_injectively(*parts: bytes) -> bytes:
     """Bytes from which each of the parts could be read again: no two lists of parts give the same."""
-    return b"".join(len(part).to_bytes(8, "big") + part for part in parts)
+    return b"".join(len(part).to_bytes(LENGTH_BYTES, "big") + part for part in parts)
+
+
+def decode_injectively(data: bytes, *, most: int) -> list[bytes]:
+    """The parts again, `most` at most; raises for bytes that `encode_injectively` does not make."""
+    parts: list[bytes] = []
+    start = 0
+    while start < len(data):
+        begin = start + LENGTH_BYTES
+        stop = begin + int.from_bytes(data[start:begin], "big")
+        if begin > len(data) or stop > len(data) or len(parts) == most:
+            raise ProtocolError("message: its parts do not fit. It was not made by silograph, or was damaged.")
+        parts.append(data[begin:stop])
+        start = stop
+    return parts
 
 
 def shared_secret(own: X25519PrivateKey, other: bytes) -> bytes:
