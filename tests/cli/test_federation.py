@@ -481,7 +481,7 @@ def test_a_study_names_the_keys_of_its_sites_and_masks_their_sum(here):
     keys = sign_all()
     said = silograph("federation", "study").output
     assert "one masked sum over oslo, lima, kyoto" in said
-    assert all(f"{site}  {shown_fingerprint(key)}" in said for site, key in keys.items())
+    assert all(f"  {site:<5}  {shown_fingerprint(key)}\n" in said for site, key in keys.items())
     study, nodes = read_study(Path("brain-study/study.toml"))
     assert (study.name, study.sites, study.keys, nodes) == ("brain-study", tuple(keys), keys, NODES)
     assert (study.settings.method, study.settings.privacy.sums, study.share_graphs) == ("oneshot", "masked", False)

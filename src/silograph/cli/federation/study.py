@@ -64,5 +64,5 @@ def _about(path: Path, sites: Sequence[str], keys: dict[str, str] | None) -> lis
     return [
         f"Wrote {path}: one masked sum over {', '.join(sites)}. The coordinator sees the sum, not each site's part.",
         "Every site must have pinned the others' keys (silograph site pin), which they ask each other by telephone:",
-        *(f"  {site}  {shown_fingerprint(key)}" for site, key in keys.items()),
+        *(f"  {site:<{max(map(len, keys))}}  {shown_fingerprint(key)}" for site, key in keys.items()),
     ]
