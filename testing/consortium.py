@@ -249,7 +249,7 @@ class Consortium:
         pins = Pins(self.folder / site)
         for name, key in {**self.fingerprints, **other}.items():
             if name != site:
-                pins.set(name, key, by="the engineer")
+                pins.set(name, key, by="the engineer", replace=True)
 
     def run_attempt(self, run: CoordinatorRun, transport: Loopback, attempt: str = "a") -> Outcome:
         return run_attempt(run, transport, attempt=attempt, signer=self.server, trust=self.trust)
