@@ -11,6 +11,7 @@ from silograph.federation.coordinator.run import CoordinatorRun
 from silograph.federation.envelope import open_message
 from silograph.federation.site.audit import entries
 from silograph.federation.site.masking import restrict
+from silograph.federation.site.pins import Pins
 from silograph.federation.study_file import pairs_of
 from silograph.graph.files import read_graph
 from silograph.methods.common.registry import built_in, spec_of
@@ -206,16 +207,14 @@ def test_a_run_of_other_sites_than_the_studys_is_refused_before_anything_is_sent
     assert not transport.asked
 
 
-@pytest.mark.parametrize("how", ["not pinned", "another key"])
+@pytest.mark.parametrize("how", ["not pinned", "another key", "a damaged file"])
 def test_a_site_refuses_a_study_whose_keys_it_has_not_pinned_and_its_log_names_the_site(tmp_path, how):
     consortium = Consortium(tmp_path)
     run = consortium.masked_run(ONESHOT)
-    path = consortium.folder / "lima" / "pins.json"
     if how == "not pinned":
-        path.unlink()
-        consortium.signers = {site: signer for site, signer in consortium.signers.items() if site != "oslo"}
-        consortium.pin("lima")
-        consortium.signers["oslo"] = consortium.authority.signer("oslo")
+        Pins(consortium.folder / "lima").remove("oslo", by="the engineer")
+    elif how == "a damaged file":
+        (consortium.folder / "lima" / "pins.json").write_text("{}")
     else:
         consortium.pin("lima", oslo="0" * 64)
     services = consortium.services()
@@ -224,4 +223,4 @@ def test_a_site_refuses_a_study_whose_keys_it_has_not_pinned_and_its_log_names_t
     assert [(trouble["site"], trouble["code"]) for trouble in outcome.troubles] == [("lima", "pins")]
     last = list(entries(consortium.folder / "lima" / "audit.jsonl"))[-1]
     assert last["code"] == "pins"
-    assert str(last["detail"]).startswith("oslo: ")
+    assert ("pins.json: is damaged" if how == "a damaged file" else "oslo: ") in str(last["detail"])

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from silograph._util.types import BoolVector
-from silograph.errors import ProtocolError
+from silograph.errors import ProtocolError, SilographError
 from silograph.federation.identity import Signer, Trust
 from silograph.federation.keys import (
     KeyStatement,
@@ -91,7 +91,10 @@ class Masking:
 
 def check_pins(study: StudyFile, pins: Pins, *, site: str, fingerprint: str) -> None:
     """Refuse a study that names another key for a site than this site's people pinned; its own counts as pinned."""
-    known = {**pins.all(), site: fingerprint}
+    try:
+        known = {**pins.all(), site: fingerprint}
+    except SilographError as error:  # a damaged file
+        raise Refused("pins", str(error)) from error
     for other, named in study.keys.items():
         if other not in known:
             raise Refused("pins", f"{other}: nobody has pinned its key here; the study names {named}")
