@@ -1,6 +1,6 @@
 """Rows of bounded length, and their second moments as exact integers: what noise can be measured against.
 
-    x ↦ (x − centre)/scale ↦ y = x − mean of x ↦ y/‖y‖, or y cut to the longest length ↦ whole steps of 2⁻²⁰, towards zero
+    x ↦ (x − centre)/scale ↦ y = x − its mean ↦ y/‖y‖, or y cut to the longest length ↦ steps of 2⁻²⁰, towards zero
 
 Costs z_ij = M_ii + M_jj − 2 M_ij depend on a row through y alone. Centres, scales and the longest length are public. So
 a row that is replaced by another changes M = Σ yyᵀ, as the vector (diagonal, √2 · rest), by √2 times the square of the
