@@ -29,6 +29,8 @@ def with_min_samples(settings: StudySettings, silos: Sequence[Silo]) -> StudySet
     known = [n for n in samples.values() if n is not None]
     if len(known) < len(silos):
         raise ParameterError("epsilon: distances without rows have no bound that it could rest on. Give the signals.")
+    if privacy.unit == "table":
+        return settings
     least = min(known) if privacy.min_samples is None else privacy.min_samples
     for name, n_samples in samples.items():
         if n_samples is not None and n_samples < least:
