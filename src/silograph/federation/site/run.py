@@ -17,6 +17,7 @@ from silograph.errors import ProtocolError, SilographError
 from silograph.federation.folders import SiteFolder
 from silograph.federation.refusals import Refused
 from silograph.federation.site.data import SiteData, fingerprint, stamps_of, tables_of
+from silograph.federation.site.noise import KeptNoise, NoiseKey, plan_at_site, protect_answer, protect_silos
 from silograph.federation.site.results import OwnResults
 from silograph.federation.site.settings import SiteSettings
 from silograph.federation.site.silos import OwnSilos, load_silos
@@ -122,6 +123,7 @@ class SiteRun:
             answer: Update | Subtotal = self._sum(updates, method, asked.task, report=report)
         else:
             answer = updates[0] if report else _silent(updates[0])
+        answer = self._protect(answer, method, asked)
         self.seconds = time.perf_counter() - began
         before = {} if self.last is None else self.last.own
         self.last = LastAnswer(
@@ -143,6 +145,15 @@ class SiteRun:
             return total
         samples = sum(update.reported["samples"] for update in updates)
         return replace(total, reported={site: {"samples": float(samples), "scale": self.own.scale}})
+
+    def _protect(self, answer: Update | Subtotal, method: Method, asked: Asked) -> Update | Subtotal:
+        """The site's sum with noise, where the study has it on this sum."""
+        fields = method.steps[asked.task.header.step].up
+        if not any(field.noisy for field in fields.values()):
+            return answer
+        noise = plan_at_site(self.study, self.group.pairs, len(self.sites), asked.n_silos)
+        kept, key = KeptNoise(SiteFolder(self.folder).noise), NoiseKey.of(self.study, self.data.version, self.sites)
+        return protect_answer(answer, fields, method.units(asked.task), self.group.pairs, noise, kept, key)
 
     @contextmanager
     def _refusing(self) -> Iterator[None]:
@@ -226,6 +237,9 @@ def open_site_run(
 ) -> SiteRun:
     """Read the site's tables for a run, and the state that the site keeps of it."""
     own = load_silos(settings, data, study, nodes)
+    if study.settings.noise_on_silos:
+        noise = plan_at_site(study, own.silos[0].study_pairs, len(sites), n_tables=1)  # to each silo by itself
+        own = protect_silos(own, noise, KeptNoise(folder.noise), NoiseKey.of(study, data.version, sites))
     about: dict[str, Any] = {
         "study": study.sha256,
         "silos": list(sites),
