@@ -13,6 +13,8 @@ That is for open studies only: the difference of two sums may show one silo (doc
 Where silos lack nodes, both sums are pair by pair, over those who have the pair (common/pooling.py). Everybody receives
 them whole and solves for u on all nodes; a silo's own graph is on its own ones.
 
+With ε the sum carries noise, and everything that others learn is made of it. Rows are of bounded length, at home too.
+
 The certificate is the pooled problem's, which everybody can check; a personal graph's own stays with its silo.
 """
 
@@ -37,7 +39,7 @@ from silograph.methods.common.registry import MethodSpec, Solver
 from silograph.methods.common.settings import StudySettings
 from silograph.methods.common.setup import COSTS_AND_COUNT, ModelParameters, degree_asked, terms_of
 from silograph.methods.common.setup_checks import ScalarsError
-from silograph.protocol.messages import COSTS, FLAG, NUMBER, Field, Parts, Step, Task, Total
+from silograph.protocol.messages import COSTS, FLAG, NOISY_COSTS, NUMBER, Field, Parts, Step, Task, Total
 from silograph.protocol.method import Answer, Cohort, Decision, Outcome, States, report_on
 from silograph.protocol.silo import Silo, SiloState
 from silograph.protocol.units import Units
@@ -53,6 +55,7 @@ WEIGHING_PULL = 3.0
 ONE_EDGE = 2  # of the degrees' sum
 
 SUM_STEPS = MappingProxyType({"costs": Step(down={}, up={"cost": COSTS})})
+NOISY_SUM_STEPS = MappingProxyType({"costs": Step(down={}, up={"cost": NOISY_COSTS})})
 SUM_STEPS_OF_SOME = MappingProxyType({"costs": COSTS_AND_COUNT})
 WHOLE = Field("pairs", nonnegative=True, whole=True)
 
@@ -90,6 +93,8 @@ class OneSum:
     @property
     def steps(self) -> Mapping[str, Step]:
         """Every kind of exchange."""
+        if self.settings.privacy.noisy:
+            return NOISY_SUM_STEPS
         return SUM_STEPS_OF_SOME if self.settings.may_lack_nodes else SUM_STEPS
 
     @property
@@ -116,8 +121,10 @@ class OneSum:
         return Decision(step="costs")
 
     def merge(self, cohort: Cohort, state: None, total: Total) -> Decision[None]:
-        count = count_of(cohort, total)
-        model = pooled_model(self.settings, total.vector("cost"), cohort.pairs, cohort.n_silos, count)
+        count, cost = count_of(cohort, total), total.vector("cost")
+        if self.settings.privacy.noisy:
+            cost = np.maximum(cost, 0.0)  # noise may bring sums of squares below zero; nothing exact is used to mend it
+        model = pooled_model(self.settings, cost, cohort.pairs, cohort.n_silos, count)
         return Decision(outcome=model, record={"alpha": model.alpha, "beta": model.beta, "lam": model.lam})
 
 
