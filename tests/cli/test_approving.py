@@ -260,7 +260,15 @@ def test_the_status_of_a_federation_does_nothing_to_a_terminal():
 
     from silograph.cli.federation.status import status_tables
 
-    site = {"site": "oslo", "joined": True, "connected": True, "last_seen": 0, "version": ANSI, "data": ANSI}
+    site = {
+        "site": "oslo",
+        "joined": True,
+        "key": "ab" * 32,
+        "connected": True,
+        "last_seen": 0,
+        "version": ANSI,
+        "data": ANSI,
+    }
     run = {
         "run": ANSI,
         "study": ANSI,
