@@ -80,6 +80,7 @@ class SiteFolder:
         self.pending = path / "pending"  # SHA.toml: a study that waits for approval; SHA.json: who asked, and when
         self.approved = path / "approved"  # SHA.toml: a study that was approved, to compare others with
         self.ledger = path / "ledger"  # which versions of the table were answered for
+        self.noise = path / "noise"  # what left, or was to leave, with the noise that was drawn for it
         self.witness = path / "witness.json"  # what the coordinator says of our log, where the log does not say so
         self.rounds = path / "rounds"  # SHA: how many rounds of a study were answered; table: of all studies together
         self.answered = path / "answered"  # RUN.GENERATION: empty; that a run was answered, for ever

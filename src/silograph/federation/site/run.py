@@ -18,6 +18,7 @@ from silograph.federation.keys import Terms, digest_of_names
 from silograph.federation.refusals import Refused
 from silograph.federation.site.data import SiteData, fingerprint, stamps_of, tables_of
 from silograph.federation.site.masking import Masking, restrict
+from silograph.federation.site.noise import KeptNoise, NoiseKey, plan_at_site, protect_answer, protect_silos
 from silograph.federation.site.results import OwnResults
 from silograph.federation.site.settings import SiteSettings
 from silograph.federation.site.silos import OwnSilos, load_silos
@@ -175,12 +176,16 @@ class SiteRun:
         began = time.perf_counter()
         with self._refusing():
             updates = self.group.ask(method, asked.task, report=True, checked=False)
-        if self.is_masked(asked.stage):
-            answer: Update | Subtotal = self._protect(self._sum(updates, method, asked.task, report=False), asked)
-        elif self.data.several:
-            answer = self._sum(updates, method, asked.task, report=report)
+        masked = self.is_masked(asked.stage)
+        if masked or self.data.several:
+            answer: Update | Subtotal = self._sum(updates, method, asked.task, report=report and not masked)
         else:
             answer = updates[0] if report else _silent(updates[0])
+        answer = self._add_noise(answer, method, asked)
+        if masked:
+            assert self.masking is not None
+            assert isinstance(answer, Subtotal)
+            answer = self.masking.mask(answer, stage=asked.stage, digest=asked.digest)
         self.seconds = time.perf_counter() - began
         before = {} if self.last is None else self.last.own
         shown = None if self.masking is None or self.masking.shown is None else np.packbits(self.masking.shown)
@@ -205,10 +210,14 @@ class SiteRun:
         samples = sum(update.reported["samples"] for update in updates)
         return replace(total, reported={site: {"samples": float(samples), "scale": self.own.scale}})
 
-    def _protect(self, total: Subtotal, asked: Asked) -> Subtotal:
-        """What leaves of the site's sum: the one place where noise comes in, before masks."""
-        assert self.masking is not None
-        return self.masking.mask(total, stage=asked.stage, digest=asked.digest)
+    def _add_noise(self, answer: Update | Subtotal, method: Method, asked: Asked) -> Update | Subtotal:
+        """The site's sum with noise, where the study has it on this sum."""
+        fields = method.steps[asked.task.header.step].up
+        if not any(field.noisy for field in fields.values()):
+            return answer
+        noise = plan_at_site(self.study, self.group.pairs, len(self.sites), asked.n_silos)
+        kept, key = KeptNoise(SiteFolder(self.folder).noise), NoiseKey.of(self.study, self.data.version, self.sites)
+        return protect_answer(answer, fields, method.units(asked.task), self.group.pairs, noise, kept, key)
 
     @contextmanager
     def _refusing(self) -> Iterator[None]:
@@ -292,6 +301,9 @@ def open_site_run(
 ) -> SiteRun:
     """Read the site's tables for a run, and the state that the site keeps of it."""
     own = load_silos(settings, data, study, nodes)
+    if study.settings.noise_on_silos:
+        noise = plan_at_site(study, own.silos[0].study_pairs, len(sites), n_tables=1)  # to each silo by itself
+        own = protect_silos(own, noise, KeptNoise(folder.noise), NoiseKey.of(study, data.version, sites))
     about: dict[str, Any] = {
         "study": study.sha256,
         "silos": list(sites),
