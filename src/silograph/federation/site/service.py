@@ -135,6 +135,7 @@ class SiteService:
         self._check_sites(silos)
         before = version_in(self.folder.state, run)
         data = self._gate.check_table(study, nodes, request.sender, before=before)
+        self._gate.check_budget(study, data, silos, request.sender)
         site_run = self._site_runs.get(run)
         if site_run is None:
             self._make_room()
@@ -175,7 +176,7 @@ class SiteService:
             if site_run.last is None:
                 self._gate.check_difference(site_run.study, request.sender, version)
             self._count_round(site_run.study)
-            self._gate.note(site_run.study, version, site_run.run)
+            self._gate.note(site_run.study, site_run.data, site_run.sites, site_run.run)
             report = site_run.study.settings.report and self.settings.report
             answer = site_run.answer(method, asked, report=report)
             seconds = site_run.seconds
