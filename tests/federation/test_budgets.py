@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from silograph.errors import OutputError
+from silograph.federation.coordinator import request as site_request
+from silograph.federation.coordinator.attempt import run_attempt
 from silograph.federation.coordinator.run import Outcome
 from silograph.federation.envelope import open_message
 from silograph.federation.folders import SiteFolder
@@ -126,6 +128,34 @@ def test_fewer_sites_are_another_opening(tmp_path):
     consortium.sites = SITES[1:]
     conduct(consortium)
     assert [one.cohort for one in Budget(tmp_path / SITE).openings()] == [SITES, SITES[1:]]
+
+
+def test_with_noise_a_table_may_change_by_a_row_and_what_it_says_without_noise_is_still_compared(tmp_path, monkeypatch):
+    """The answer with noise for the version in between must not make the exact ones comparable."""
+    pytest.importorskip("opendp")
+    monkeypatch.setattr(site_request, "APPROVAL_PAUSE", 0.01)
+    consortium = Consortium(tmp_path)
+    assert conduct(consortium).ended == "done"
+    rows = consortium.table(SITE).read_text().splitlines(keepends=True)
+    consortium.table(SITE).write_text("".join(rows[:-1]))
+    assert not reasons(conduct(consortium, epsilon=1))
+    one, two = Budget(tmp_path / SITE).openings()
+    assert (one.noisy, two.noisy) == (False, True)
+    assert one.version != two.version
+    assert [each.version for each in Ledger(tmp_path / SITE).answered()] == [one.version]
+    waits = []
+
+    def tamper(site, data, service):
+        reply = service(data)
+        waits.append(open_message(reply, consortium.trust).head.get("code"))
+        return reply
+
+    run, services = consortium.run(QUICK), consortium.services()
+    head = {"stopped": lambda: "unapproved" in waits, "signer": consortium.server, "trust": consortium.trust}
+    run_attempt(run, Loopback(services, tamper), attempt="a", **head)
+    close(services)
+    assert "unapproved" in waits
+    assert len(Budget(tmp_path / SITE).openings()) == 2
 
 
 # --- folders of before ------------------------------------------------------------------------------------------------

@@ -58,7 +58,7 @@ def approve_study(home: Path, study: str, *, yes: bool, despite: bool) -> None:
     say(*(f"LOOK TWICE: {text}" for text in (*_lacking(home, data, read), *(doubt.text for doubt in doubts))))
     if (limit := over_budget(opening, earlier, settings)) is not None:
         raise ParameterError(f"Not approved: {limit}. Ask for a study with more noise, or raise the limit, knowingly.")
-    rows, sites = comparison.objection(settings), other_cohort(opening, earlier)
+    rows, sites = _objection(comparison, settings, read), other_cohort(opening, earlier)
     if rows is not None and not despite:
         raise ParameterError(
             f"Not approved: {rows}. If you want these {comparison.unit}s to be shown, add --despite-difference; "
@@ -284,9 +284,14 @@ def _table(
         ]
     if (more := len(comparison.changes) - MOST_SHOWN) > 0:
         lines += [f"{more} more versions were answered for; they differ by more."]
-    if (objection := comparison.objection(settings)) is not None:
+    if (objection := _objection(comparison, settings, study)) is not None:
         lines += [f"THE DIFFERENCE OF THE ANSWERS SHOWS THE CHANGED {comparison.unit.upper()}S: {objection}."]
     return [*lines, f"The approval holds for this version of the table{'s' * data.several} and no other."]
+
+
+def _objection(comparison: Comparison, settings: SiteSettings, study: StudyFile) -> str | None:
+    """Which rows or tables differences of answers show; with noise, none."""
+    return None if study.settings.privacy.noisy else comparison.objection(settings)
 
 
 def _size(data: SiteData, comparison: Comparison) -> str:

@@ -74,7 +74,10 @@ class Gate:
         """Refuse a version that differs too little from those answered before, unless people approved it despite that.
 
         It is asked when a run begins and again before the first answer: meanwhile, others may have been answered.
+        Answers with noise hide every row, whatever they are compared with: the budget counts these.
         """
+        if study.settings.privacy.noisy:
+            return
         objection = self.ledger.compare_version(Reading.of(study).version(version)).objection(self._settings)
         if objection is not None and not self._despite(study, version):
             cure = "to answer all the same, approve it with --despite-difference"
@@ -100,7 +103,8 @@ class Gate:
             despite = self._despite(study, data.version)
             self.budget.charge(opening, self._settings, run=run, despite=despite)
             self._charged.add(opening)
-        self.ledger.note(opening.version, study=study.sha256, run=run)
+        if not opening.noisy:
+            self.ledger.note(opening.version, study=study.sha256, run=run)
 
     def _opening(self, study: StudyFile, data: SiteData, sites: Sequence[str]) -> Opening:
         most = units_of_one(self._folder, self._settings, data, study)
