@@ -12,7 +12,7 @@ from rich.text import Text
 from silograph.cli.folders import Systemd, site_folder
 from silograph.cli.output import PIPE_WIDTH, guard, need_nvflare, visible
 from silograph.cli.site.account import say
-from silograph.errors import SilographError
+from silograph.errors import ParameterError, SilographError
 from silograph.federation.folders import SiteFolder
 
 app = typer.Typer(
@@ -36,6 +36,7 @@ def request(
     from silograph.federation.invitation import read_invitation
 
     need_nvflare()
+    from silograph.cli.site.pin import own_key
     from silograph.federation.nvflare.kits import make_request
 
     invited = read_invitation(invitation)
@@ -46,6 +47,7 @@ def request(
         "Root certificate (compare it with what the coordinator tells you by telephone):",
         f"  {invited.shown_fingerprint()}",
         f"The private key is in {SiteFolder(home).key}/ and stays there.",
+        *own_key(home),
         f"Send to the coordinator: {_near(made)}",
         "Then, with what comes back: "
         f"silograph site join {site}.signed.zip --data YOUR-TABLE-OR-FOLDER{_option(home, site)}",
@@ -114,6 +116,7 @@ def join(
 def start(folder: Folder = None, systemd: Systemd = False) -> None:
     """Host the site."""
     need_nvflare()
+    from silograph.cli.site.pin import not_pinned
     from silograph.federation.nvflare.hosting import host_site
     from silograph.federation.nvflare.systemd import systemd_unit
     from silograph.federation.site.settings import read_site
@@ -123,7 +126,42 @@ def start(folder: Folder = None, systemd: Systemd = False) -> None:
     if systemd:
         typer.echo(systemd_unit("site", home))
     else:
+        say(*not_pinned(home))
         host_site(home, say=typer.echo)
+
+
+PIN_HELP = """Pin the key of another site, so that this site masks its numbers for it and for nobody who poses as it.
+
+The coordinator can certify any key for any name. So ask the other site's own people, by a second way such as the
+telephone, for the fingerprint that this command shows there, and pin it here. Without an argument, shows this site's
+own fingerprint and what is pinned.
+"""
+
+
+@app.command(help=PIN_HELP)
+@guard()
+def pin(
+    site: Annotated[str | None, typer.Argument(help="The other site.")] = None,
+    fingerprint: Annotated[str | None, typer.Argument(help="Of its key, whole: AB:CD:…, colons or not.")] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Pin it although another key of this site was pinned before.")
+    ] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Take the pin away.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all fingerprints as JSON.")] = False,
+    folder: Folder = None,
+) -> None:
+    """Pin, take a pin away, or list."""
+    from silograph.cli.site.pin import pin_site, show_pins, unpin_site
+
+    home = site_folder(folder)
+    if site is None:
+        show_pins(home, as_json=as_json)
+    elif remove:
+        unpin_site(home, site)
+    elif fingerprint is None:
+        raise ParameterError(f"{site}: expected the fingerprint of its key too, or --remove. Ask {site} for it.")
+    else:
+        pin_site(home, site, fingerprint, replace=replace)
 
 
 APPROVE_HELP = """Approve a study, so that this site answers its rounds for the table as it is now.
@@ -148,7 +186,8 @@ def approve(
         bool,
         typer.Option(
             "--despite-difference",
-            help="Approve although the table differs from one answered before by so few rows that answers show them.",
+            help="Approve although the table differs from one answered before by so few rows, or the sites of a masked "
+            "sum from those of one before, that the difference shows them.",
         ),
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
@@ -172,8 +211,8 @@ def approve(
 
 RESTORED_HELP = """Go on after this site's folder was restored from an older copy.
 
-The coordinator keeps how far this site's audit log was. A site whose log does not have that entry refuses every run,
-until this command tells what it has forgotten and its engineer goes on.
+The coordinator keeps how far this site's audit log was. A site whose log does not have that entry, or whose budget is
+not what its log says, refuses every run, until this command tells what it has forgotten and its engineer goes on.
 """
 
 
@@ -186,6 +225,24 @@ def restored(
     from silograph.cli.site.restored import accept_restored
 
     accept_restored(site_folder(folder), yes=yes)
+
+
+BUDGET_HELP = """What this site has opened of its data, over all versions and all studies, and what is left.
+
+Every study that was answered counts, once: by the epsilon and delta that its noise amounts to, or as an opening without
+noise. Limits are epsilon_total and sums_total in site.toml.
+"""
+
+
+@app.command(help=BUDGET_HELP)
+@guard()
+def budget(
+    as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False, folder: Folder = None
+) -> None:
+    """Show what is spent and left."""
+    from silograph.cli.site.budget import show_budget
+
+    show_budget(site_folder(folder), as_json=as_json)
 
 
 @app.command(help="The audit log: who asked what, when, what left this site, how many bytes.")
