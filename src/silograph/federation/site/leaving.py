@@ -107,7 +107,7 @@ def promises(study: StudyFile) -> list[str]:
         ]
     if privacy.masked and privacy.noisy:
         lines += [f"Each site adds a share of the noise: it is enough if at most {privacy.collusion} tell theirs."]
-    if privacy.noisy and spec_of(study.settings.method).one_sum:
+    if privacy.noisy and not study.settings.graphs_inside:
         lines += ["Your own graph is made of your exact data and stays here: to publish it is outside that promise."]
     return lines
 
