@@ -10,11 +10,16 @@ from silograph.engine.study import StudyResult, learn_silos
 from silograph.federation.coordinator.run import CoordinatorRun
 from silograph.federation.envelope import open_message
 from silograph.federation.site.audit import entries
+from silograph.federation.site.data import look_at_data
 from silograph.federation.site.masking import restrict
+from silograph.federation.site.noise import KeptNoise, NoiseKey
 from silograph.federation.site.pins import Pins
+from silograph.federation.site.settings import read_site
 from silograph.federation.study_file import pairs_of
 from silograph.graph.files import read_graph
+from silograph.graph.pairs import Pairs
 from silograph.methods.common.registry import built_in, spec_of
+from silograph.methods.oneshot import pooled_model
 from silograph.protocol.codec import decode_answer, decode_subtotal, decode_task
 from silograph.protocol.sums import Subtotal
 from testing.conformance import GIVEN, assert_conforms, digests, silo_of
@@ -192,6 +197,34 @@ def test_the_bits_of_a_masked_answer_are_even(tmp_path):
     limbs = np.concatenate([decode_subtotal(body).parts["cost"] for body in bodies])
     bits = np.unpackbits(np.ascontiguousarray(limbs).view(np.uint8))
     assert abs(bits.mean() - 0.5) < 5 * 0.5 / np.sqrt(bits.size)
+
+
+# --- with noise -------------------------------------------------------------------------------------------------------
+
+
+def noisy_terms(consortium: Consortium, run: CoordinatorRun) -> list[np.ndarray]:
+    """What each site has drawn and kept, which nobody else ever has."""
+    found = []
+    for site in consortium.sites:
+        home = consortium.folder / site
+        key = NoiseKey.of(run.study(), look_at_data(read_site(home), home).version, run.sites)
+        found.append(KeptNoise(home / "noise").get(key, lambda: pytest.fail("there is none"))["cost"])
+    return found
+
+
+@pytest.mark.parametrize("rows", ['"unit"', "3.0"])
+@pytest.mark.parametrize("patients", [{}, MIXED], ids=["one table each", "many tables"])
+def test_a_masked_sum_with_noise_is_the_sum_of_the_noisy_terms_the_same_in_every_run(tmp_path, patients, rows):
+    consortium = Consortium(tmp_path, patients=patients)
+    public = f"centres = {[0.0] * 8}\nscales = {[0.1] * 8}\n"
+    noise = f"epsilon = 4\ndelta = 1e-5\nmin_samples = 20\nrows = {rows}\n{public}"
+    runs = [consortium.masked_run(ONESHOT, noise, standardize="true") for _ in range(2)]
+    consensus = [(consortium.finish(run) / "consensus" / "graph.npz").read_bytes() for run in runs]
+    assert consensus[0] == consensus[1]
+    total = np.maximum(np.sum(noisy_terms(consortium, runs[0]), axis=0), 0.0)
+    due = pooled_model(runs[0].study().settings, total, Pairs.all(8), len(consortium.tables)).pooled
+    found = read_graph(runs[0].results / "consensus" / "graph.npz").weights
+    assert found == pytest.approx(due[due > 0], rel=1e-9)
 
 
 # --- who takes part ---------------------------------------------------------------------------------------------------

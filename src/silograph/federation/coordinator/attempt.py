@@ -76,7 +76,7 @@ def _go_on(
         witnesses=Witnesses(run.federation.witnesses),
         stopped=stopped,
     )
-    largest_cost = STANDARDISED if study.standardize else np.inf
+    largest_cost = _largest_cost(study)
     some = study.settings.may_lack_nodes
     keys = _plan_keys(run, study, pairs, trust) if study.settings.privacy.masked else None
     sites = Sites(channel, pairs, largest_cost=largest_cost, missing_nodes=some, keys=keys)
@@ -97,6 +97,14 @@ def _go_on(
         sites.close()
     history.add_event("finished")
     return Outcome(attempt=attempt, ended="done")
+
+
+def _largest_cost(study: StudyFile) -> float:
+    """The largest cost that a table can have, where it is known; noise comes on top, of which open sums have all."""
+    privacy = study.settings.privacy
+    if privacy.noisy:  # rows of bounded length, whatever they were scaled by before
+        return 2 * privacy.longest_row**2 if privacy.masked else np.inf
+    return STANDARDISED if study.standardize else np.inf
 
 
 def _plan_keys(run: CoordinatorRun, study: StudyFile, pairs: Pairs, trust: Trust) -> KeyExchange:
