@@ -13,16 +13,18 @@ from silograph.federation.coordinator.run import Outcome
 from silograph.federation.envelope import open_message
 from silograph.federation.folders import SiteFolder
 from silograph.federation.refusals import PASSING, REASONS, Refused
+from silograph.federation.site.approvals import Approvals
 from silograph.federation.site.audit import AuditLog, entries
 from silograph.federation.site.budget import Budget
 from silograph.federation.site.data import look_at_data, version_of
+from silograph.federation.site.gate import Gate
 from silograph.federation.site.ledger import Ledger
 from silograph.federation.site.persons import most_of_one, units_of_one
 from silograph.federation.site.run import SiteRun
 from silograph.federation.site.settings import SiteSettings, read_site
 from silograph.federation.site.spending import spent_by
 from silograph.federation.study_file import parse_study
-from testing.consortium import NODES, SITES, Consortium, Loopback, close, write_table
+from testing.consortium import NODES, SITES, Consortium, Loopback, approve, close, write_table
 
 SITE = "oslo"
 QUICK = 'method = "independent"\nalpha = 0.5\nbeta = 0.25'
@@ -120,6 +122,29 @@ def test_a_budget_of_an_older_copy_is_noticed_when_a_run_begins(tmp_path):
     Budget(tmp_path / SITE).accept(by="the engineer")
     assert conduct(consortium).ended == "done"
     assert len(Budget(tmp_path / SITE).openings()) == 2
+
+
+def test_a_masked_sum_over_other_sites_waits_for_people_who_say_so(tmp_path):
+    consortium = Consortium(tmp_path)
+    home, keys = tmp_path / SITE, "".join(f'{site} = "{"ab" * 32}"\n' for site in SITES)
+    learn, privacy = 'method = "oneshot"\ndegree = 3', f'[privacy]\nsums = "masked"\n[keys]\n{keys}'
+    study = consortium.run(learn, privacy, sites=json.dumps(SITES), share_graphs="false").study()
+    settings = read_site(home)
+    gate, data = Gate(SiteFolder(home), settings), look_at_data(settings, home)
+    Ledger(home).rows(data)
+    gate.note(study, data, SITES, "run.1")
+    gate.check_budget(study, data, SITES, "the coordinator")
+    four = (*SITES, "cairo")
+    with pytest.raises(Refused) as refusal:
+        gate.check_budget(study, data, four, "the coordinator")
+    assert (refusal.value.code, "--despite-difference" in refusal.value.detail) == ("cohort", True)
+    assert [one.sha for one in Approvals(home).pending()] == [study.sha256]
+    with pytest.raises(Refused):
+        gate.note(study, data, four, "run.2")
+    approve(home, study.text, despite=True)
+    gate.check_budget(study, data, four, "the coordinator")
+    gate.note(study, data, four, "run.2")
+    assert [one.cohort for one in Budget(home).openings()] == [SITES, four]
 
 
 def test_fewer_sites_are_another_opening(tmp_path):
