@@ -20,6 +20,7 @@ from silograph.federation.site.leaving import GRAPHS, fields_up, promises, words
 from silograph.federation.site.ledger import Comparison, Ledger, Reading
 from silograph.federation.site.openings import Opening
 from silograph.federation.site.persons import units_of_one
+from silograph.federation.site.pins import describe_pins
 from silograph.federation.site.settings import SiteSettings, read_site
 from silograph.federation.site.spending import opening_of, other_cohort, over_budget
 from silograph.federation.study_file import StudyFile, pairs_of, parse_study
@@ -53,7 +54,7 @@ def approve_study(home: Path, study: str, *, yes: bool, despite: bool) -> None:
     data, comparison = _look_at(home, settings, read)
     doubts = doubts_at_home(settings, data, read)
     opening, earlier = _would_open(home, settings, read, data)
-    _show(approvals, settings, read, data, comparison)
+    _show(home, settings, read, data, comparison)
     say("", *would_spend(opening, earlier, settings))
     say(*(f"LOOK TWICE: {text}" for text in (*_lacking(home, data, read), *(doubt.text for doubt in doubts))))
     if (limit := over_budget(opening, earlier, settings)) is not None:
@@ -153,12 +154,13 @@ def _lacking(home: Path, data: SiteData, study: StudyFile) -> list[str]:
 # --- what is shown ----------------------------------------------------------------------------------------------------
 
 
-def _show(
-    approvals: Approvals, settings: SiteSettings, study: StudyFile, data: SiteData, comparison: Comparison
-) -> None:
+def _show(home: Path, settings: SiteSettings, study: StudyFile, data: SiteData, comparison: Comparison) -> None:
+    approvals = Approvals(home)
     leaves = _leaves_together if data.several else _leaves
     say(f"Study {study.name!r}, SHA-256 {study.sha256}", "", *_indent(study.text.decode()))
     say(*_difference(approvals, study), "", *_terms(settings, study, data), "", *leaves(settings, study, data), "")
+    if keys := describe_pins(home, study):
+        say(*keys, "")
     say(*_table(approvals, study, data, comparison, settings))
 
 

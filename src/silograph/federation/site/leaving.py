@@ -19,7 +19,6 @@ WORDS = {
     "degree": "the mean degree of your own graph, at a parameter that the coordinator tries",
     "force_square": "how strong a force would hold your graph at the pooled one",
     "force": "the force between your graph and the consensus, for each pair: it tells z/N again",
-    "slope": "the force between your graph and the pooled one, for each pair: it tells z/N again",
     "target": "where your side would have the consensus, for each pair",
     "metric": "how firmly your graph resists, for each pair: it tells which edges you have",
     "products": "inner products of your steps, a few numbers",
@@ -108,7 +107,7 @@ def promises(study: StudyFile) -> list[str]:
         ]
     if privacy.masked and privacy.noisy:
         lines += [f"Each site adds a share of the noise: it is enough if at most {privacy.collusion} tell theirs."]
-    if privacy.noisy and spec_of(study.settings.method).one_sum:
+    if privacy.noisy and not study.settings.graphs_inside:
         lines += ["Your own graph is made of your exact data and stays here: to publish it is outside that promise."]
     return lines
 
