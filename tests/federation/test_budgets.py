@@ -1,6 +1,7 @@
 """Budgets in a federation: what a site has opened decides whether it answers, whoever asks and however runs end."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -20,9 +21,9 @@ from silograph.federation.site.data import look_at_data, version_of
 from silograph.federation.site.gate import Gate
 from silograph.federation.site.ledger import Ledger
 from silograph.federation.site.persons import most_of_one, units_of_one
-from silograph.federation.site.run import SiteRun
 from silograph.federation.site.settings import SiteSettings, read_site
 from silograph.federation.site.spending import spent_by
+from silograph.federation.site.state import RunStore
 from silograph.federation.study_file import parse_study
 from testing.consortium import NODES, SITES, Consortium, Loopback, approve, close, write_table
 
@@ -90,18 +91,34 @@ def test_a_crash_after_the_charge_and_before_the_answer_leaves_the_charge(tmp_pa
     consortium = Consortium(tmp_path, sums_total=1)
     written = []
 
-    def crash(run, *_, **__):
-        written.append((run.folder / "budget.jsonl").exists())
+    def crash(store, *_):
+        written.append((store.folder.parent.parent / "budget.jsonl").exists())
         raise OutputError("the power is cut")
 
     with monkeypatch.context() as patch:
-        patch.setattr(SiteRun, "answer", crash)
+        patch.setattr(RunStore, "save", crash)
         assert conduct(consortium).ended != "done"
     assert written
-    assert all(written), "on the disk before anything is computed"
+    assert all(written), "on the disk before the answer is"
     assert len(Budget(tmp_path / SITE).lines()) == 1
     assert reasons(conduct(consortium, 0.6)) == {REASONS["budget"]}
     assert conduct(consortium).ended == "done"
+    assert len(Budget(tmp_path / SITE).lines()) == 1
+
+
+def test_a_masked_sum_with_noise_is_one_opening_in_all_runs_and_noise_that_was_lost_is_paid_for_anew(tmp_path):
+    pytest.importorskip("opendp")
+    consortium = Consortium(tmp_path, epsilon_total=1.0)
+    privacy = "epsilon = 1\ndelta = 1e-5\nmin_samples = 20"
+    for _ in range(2):
+        consortium.finish(consortium.masked_run(privacy=privacy))
+        (one,) = Budget(tmp_path / SITE).openings()
+        assert (one.masked, one.cohort, bool(one.draw)) == (True, SITES, True)
+    shutil.rmtree(SiteFolder(tmp_path / SITE).noise)
+    services = consortium.services()
+    outcome = consortium.run_attempt(consortium.masked_run(privacy=privacy), Loopback(services))
+    close(services)
+    assert {one["site"]: one["reason"] for one in outcome.troubles} == {SITE: REASONS["budget"]}
     assert len(Budget(tmp_path / SITE).lines()) == 1
 
 
@@ -126,9 +143,7 @@ def test_a_budget_of_an_older_copy_is_noticed_when_a_run_begins(tmp_path):
 
 def test_a_masked_sum_over_other_sites_waits_for_people_who_say_so(tmp_path):
     consortium = Consortium(tmp_path)
-    home, keys = tmp_path / SITE, "".join(f'{site} = "{"ab" * 32}"\n' for site in SITES)
-    learn, privacy = 'method = "oneshot"\ndegree = 3', f'[privacy]\nsums = "masked"\n[keys]\n{keys}'
-    study = consortium.run(learn, privacy, sites=json.dumps(SITES), share_graphs="false").study()
+    home, study = tmp_path / SITE, consortium.masked_run().study()
     settings = read_site(home)
     gate, data = Gate(SiteFolder(home), settings), look_at_data(settings, home)
     Ledger(home).rows(data)
