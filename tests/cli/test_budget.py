@@ -19,7 +19,7 @@ from testing.consortium import SITES, Consortium
 
 SITE = "oslo"
 AT_ONE = cost_of(Privacy(epsilon=1.0, delta=1e-5))
-KEYS = "[keys]\n" + "".join(f'{site} = "{"ab" * 32}"\n' for site in SITES)
+KEYS = "[keys]\n" + "".join(f'{site} = "{number:064x}"\n' for number, site in enumerate(SITES))
 MASKED = f'[privacy]\nsums = "masked"\n{KEYS}'
 NOISY = "[privacy]\nepsilon = 1\ndelta = 1e-5\nmin_samples = 20\n"
 

@@ -1,6 +1,7 @@
 """Budgets in a federation: what a site has opened decides whether it answers, whoever asks and however runs end."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -13,16 +14,18 @@ from silograph.federation.coordinator.run import Outcome
 from silograph.federation.envelope import open_message
 from silograph.federation.folders import SiteFolder
 from silograph.federation.refusals import PASSING, REASONS, Refused
+from silograph.federation.site.approvals import Approvals
 from silograph.federation.site.audit import AuditLog, entries
 from silograph.federation.site.budget import Budget
 from silograph.federation.site.data import look_at_data, version_of
+from silograph.federation.site.gate import Gate
 from silograph.federation.site.ledger import Ledger
 from silograph.federation.site.persons import most_of_one, units_of_one
-from silograph.federation.site.run import SiteRun
 from silograph.federation.site.settings import SiteSettings, read_site
 from silograph.federation.site.spending import spent_by
+from silograph.federation.site.state import RunStore
 from silograph.federation.study_file import parse_study
-from testing.consortium import NODES, SITES, Consortium, Loopback, close, write_table
+from testing.consortium import NODES, SITES, Consortium, Loopback, approve, close, write_table
 
 SITE = "oslo"
 QUICK = 'method = "independent"\nalpha = 0.5\nbeta = 0.25'
@@ -88,18 +91,34 @@ def test_a_crash_after_the_charge_and_before_the_answer_leaves_the_charge(tmp_pa
     consortium = Consortium(tmp_path, sums_total=1)
     written = []
 
-    def crash(run, *_, **__):
-        written.append((run.folder / "budget.jsonl").exists())
+    def crash(store, *_):
+        written.append((store.folder.parent.parent / "budget.jsonl").exists())
         raise OutputError("the power is cut")
 
     with monkeypatch.context() as patch:
-        patch.setattr(SiteRun, "answer", crash)
+        patch.setattr(RunStore, "save", crash)
         assert conduct(consortium).ended != "done"
     assert written
-    assert all(written), "on the disk before anything is computed"
+    assert all(written), "on the disk before the answer is"
     assert len(Budget(tmp_path / SITE).lines()) == 1
     assert reasons(conduct(consortium, 0.6)) == {REASONS["budget"]}
     assert conduct(consortium).ended == "done"
+    assert len(Budget(tmp_path / SITE).lines()) == 1
+
+
+def test_a_masked_sum_with_noise_is_one_opening_in_all_runs_and_noise_that_was_lost_is_paid_for_anew(tmp_path):
+    pytest.importorskip("opendp")
+    consortium = Consortium(tmp_path, epsilon_total=1.0)
+    privacy = "epsilon = 1\ndelta = 1e-5\nmin_samples = 20"
+    for _ in range(2):
+        consortium.finish(consortium.masked_run(privacy=privacy))
+        (one,) = Budget(tmp_path / SITE).openings()
+        assert (one.masked, one.cohort, bool(one.draw)) == (True, SITES, True)
+    shutil.rmtree(SiteFolder(tmp_path / SITE).noise)
+    services = consortium.services()
+    outcome = consortium.run_attempt(consortium.masked_run(privacy=privacy), Loopback(services))
+    close(services)
+    assert {one["site"]: one["reason"] for one in outcome.troubles} == {SITE: REASONS["budget"]}
     assert len(Budget(tmp_path / SITE).lines()) == 1
 
 
@@ -120,6 +139,27 @@ def test_a_budget_of_an_older_copy_is_noticed_when_a_run_begins(tmp_path):
     Budget(tmp_path / SITE).accept(by="the engineer")
     assert conduct(consortium).ended == "done"
     assert len(Budget(tmp_path / SITE).openings()) == 2
+
+
+def test_a_masked_sum_over_other_sites_waits_for_people_who_say_so(tmp_path):
+    consortium = Consortium(tmp_path)
+    home, study = tmp_path / SITE, consortium.masked_run().study()
+    settings = read_site(home)
+    gate, data = Gate(SiteFolder(home), settings), look_at_data(settings, home)
+    Ledger(home).rows(data)
+    gate.note(study, data, SITES, "run.1")
+    gate.check_budget(study, data, SITES, "the coordinator")
+    four = (*SITES, "cairo")
+    with pytest.raises(Refused) as refusal:
+        gate.check_budget(study, data, four, "the coordinator")
+    assert (refusal.value.code, "--despite-difference" in refusal.value.detail) == ("cohort", True)
+    assert [one.sha for one in Approvals(home).pending()] == [study.sha256]
+    with pytest.raises(Refused):
+        gate.note(study, data, four, "run.2")
+    approve(home, study.text, despite=True)
+    gate.check_budget(study, data, four, "the coordinator")
+    gate.note(study, data, four, "run.2")
+    assert [one.cohort for one in Budget(home).openings()] == [SITES, four]
 
 
 def test_fewer_sites_are_another_opening(tmp_path):

@@ -4,6 +4,7 @@ import json
 import math
 import shutil
 import tempfile
+import time
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -380,6 +381,36 @@ def test_processes_that_charge_at_the_same_time_do_not_exceed_the_limit_together
     assert {int(one.study, 16) for one in Budget(tmp_path).openings()} == passed
     assert len(Budget(tmp_path).lines()) == len(passed) == 20
     assert [entry["opening"] for entry in spent_entries(tmp_path)] == list(range(1, 21))
+
+
+def charge_on(folder: Path, first: int, connection) -> None:
+    """Charge one study after another, and send the number of each once it is charged."""
+    for number in range(first, first + 10_000):
+        charge(folder, opening(number))
+        connection.send(number)
+
+
+def test_a_process_killed_at_any_moment_leaves_all_that_it_charged_and_at_most_one_more(tmp_path):
+    done: set[int] = set()
+    for attempt, milliseconds in enumerate([1, 2, 3, 5, 8, 13, 21, 34]):
+        ours, theirs = processes().Pipe()
+        process = processes().Process(target=charge_on, args=(tmp_path, 10_000 * attempt, theirs))
+        process.start()
+        theirs.close()
+        done.add(ours.recv())
+        time.sleep(milliseconds / 1000)
+        process.kill()
+        process.join(30)
+        while True:
+            try:
+                done.add(ours.recv())
+            except EOFError:
+                break
+        found = {int(one.study, 16) for one in Budget(tmp_path).openings()}
+        assert done <= found
+        assert len(found - done) <= 1, "charged, and not yet told"
+        done = found
+    assert [entry["opening"] for entry in spent_entries(tmp_path)] == list(range(1, len(done) + 1))
 
 
 def test_a_long_log_is_searched_once(tmp_path):

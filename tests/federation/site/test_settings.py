@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from silograph.errors import OutputError, ParameterError
+from silograph.federation.site.audit import AuditLog, entries
 from silograph.federation.site.settings import SECTIONS, SiteSettings, read_site, write_site
+from silograph.federation.site.settings_log import note_settings
 from silograph.methods.common.registry import built_in
 
 OSLO = SiteSettings(name="oslo", federation="brains", server="coordinator.example.org", data=Path("signals.csv"))
@@ -187,3 +189,12 @@ def test_a_folder_without_settings_and_a_path_of_windows_are_told_what_to_do(tmp
 def test_a_name_that_no_text_file_can_hold_is_told_before_it_is_written():
     with pytest.raises(ParameterError, match=r"data: .* no text file can hold"):
         SiteSettings(name="a", federation="b", server="c", data=Path("caf\udce9.csv"))
+
+
+def test_a_change_is_logged_by_its_own_key_alone(tmp_path):
+    """All keys must have room in the entry before: of one that is cut off, every change would be told anew."""
+    log = AuditLog(tmp_path / "audit.jsonl")
+    for settings in (OSLO, replace(OSLO, sums_total=3), replace(OSLO, sums_total=3, approve_all=True)):
+        note_settings(log, settings)
+    told = [entry["detail"] for entry in entries(tmp_path / "audit.jsonl")][1:]
+    assert told == ["site.toml changed: sums_total = 3", "site.toml changed: approve_all = true"]

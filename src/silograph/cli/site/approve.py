@@ -226,7 +226,7 @@ def _leaves(settings: SiteSettings, study: StudyFile, data: SiteData) -> list[st
     if sent or shares:
         when = " and ".join([*(["in the rounds"] if sent else []), *(["at the end"] if shares else [])])
         lines += [f"Your graph LEAVES this site, {when}."]
-    elif privacy.masked:
+    elif privacy.masked or privacy.noisy:
         lines += ["Your graph is not sent."]
     else:
         lines += ["Your graph is not sent. Whoever has `cost` and the study can compute it, or one much like it."]

@@ -10,6 +10,7 @@ that has sent one sends none over others, unless its people say so.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from silograph.federation.refusals import Refused
 from silograph.federation.site.openings import Opening, distinct
@@ -56,8 +57,9 @@ def opening_of(study: StudyFile, version: str, cohort: Sequence[str], *, most: i
     )
 
 
+@cache
 def cost_of(privacy: Privacy) -> float:
-    """ρ for one unit."""
+    """ρ for one unit; asked in every round, and found by search."""
     if privacy.epsilon is None or privacy.delta is None:
         return math.inf
     return rho_of(multiplier_for(privacy.epsilon, privacy.delta))
