@@ -7,7 +7,7 @@ from scipy.stats import chi2
 
 from silograph._util.types import Vector
 from silograph.audit.findings import Finding
-from silograph.audit.scene import PAIRS, Scene, added, fresh_keys, masked, masker_of, to_ring
+from silograph.audit.scene import PAIRS, Scene, added, fresh_keys, from_ring, masked, masker_of, to_ring
 from silograph.audit.statistics import ALARM, bits_of, distinguish, guess_bounds, mean_bound
 from silograph.protocol.fixed import Limbs
 
@@ -23,8 +23,8 @@ def generator(scene: Scene) -> list[Finding]:
     counts = np.bincount(sent.view(np.uint8).ravel(), minlength=256)
     square = float(((counts - counts.mean()) ** 2 / counts.mean()).sum() / 255)
     low, high = chi2.ppf([ALARM / 2, 1 - ALARM / 2], 255) / 255
-    highest = sent[..., 2].astype(np.float64).ravel()
-    along = abs(float(np.corrcoef(highest, terms.ravel())[0, 1]))
+    numbers = np.concatenate([from_ring(one) for one in sent])
+    along = abs(float(np.corrcoef(numbers, terms.ravel())[0, 1]))
     bias = abs(2 * float(bits.mean()) - 1)
     return [
         holding(scene, "masked/bits", "bits that are more often 1 than 0", bias, (0, mean_bound(bits.size)), "bias"),

@@ -1,4 +1,4 @@
-"""Tests that hardly ever cry wolf: each is two-sided at `ALARM`, and an audit makes fewer than fifty of them.
+"""Tests that hardly ever cry wolf: each is two-sided at `ALARM`, and an audit makes fewer than sixty of them.
 
 So an audit of sound code is wrong in less than one of a million, by the union bound.
 """

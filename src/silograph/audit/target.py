@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from silograph._util.documents import read_bytes
-from silograph._util.plain import from_plain
+from silograph._util.plain import PlainDataError, from_plain
 from silograph.audit.scene import Scene
 from silograph.errors import ParameterError
 from silograph.federation.study_file import LARGEST_STUDY, parse_study
@@ -46,7 +46,7 @@ def _scene_of_run(folder: Path, trials: int) -> Scene:
     owners = {silo.name if silo.site is None else silo.site for silo in run.record.silos}
     return Scene(
         title=f"the run {run.name!r}",
-        privacy=privacy_of(asked.get("privacy")),
+        privacy=privacy_of(asked["privacy"]),
         method=str(asked["method"]),
         sums=int(asked.get("sums", 1)),
         n_sites=len(owners),
@@ -56,6 +56,10 @@ def _scene_of_run(folder: Path, trials: int) -> Scene:
 
 
 def privacy_of(recorded: Any) -> Privacy:
-    """The privacy that a record tells of; none in records of old."""
-    found: Privacy = Privacy() if recorded is None else from_plain(Privacy, recorded)
-    return found
+    """The privacy that a record tells of."""
+    try:
+        return from_plain(Privacy, recorded)
+    except PlainDataError as error:
+        raise ParameterError(
+            f"run.json, parameters: expected the privacy of the run, got another ({error})."
+        ) from error
