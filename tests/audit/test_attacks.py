@@ -1,7 +1,7 @@
 """Both ways: what is unprotected is broken, what claims protection is not; and an attack notices what it should.
 
-False alarms: each test of chance is two-sided at ALARM = 1e-8, and all tests of this folder together make fewer than 90 of
-them. So sound code fails here by chance in less than one of 1e6 runs (union bound). That sabotage goes unnoticed by
+False alarms: each test of chance is two-sided at ALARM = 1e-8, and all tests of this folder together make fewer than 90
+of them. So sound code fails here by chance in less than one of 1e6 runs (union bound). That sabotage goes unnoticed by
 chance is as rare: `test_the_trials_suffice`.
 """
 
