@@ -79,10 +79,11 @@ def assert_conforms(run: CoordinatorRun, tables: Mapping[str, Path], results: Pa
 def learned_here(study: StudyFile, nodes: Sequence[str], tables: Mapping[str, Path]) -> StudyResult:
     """The study on the sites' tables, all in this process."""
     pairs = pairs_of(study, nodes)
-    return learn_silos([_silo(study, nodes, pairs, site, path) for site, path in tables.items()], study.settings)
+    return learn_silos([silo_of(study, nodes, pairs, site, path) for site, path in tables.items()], study.settings)
 
 
-def _silo(study: StudyFile, nodes: Sequence[str], pairs: Pairs, site: str, path: Path) -> Silo:
+def silo_of(study: StudyFile, nodes: Sequence[str], pairs: Pairs, site: str, path: Path) -> Silo:
+    """A site's table as a silo, read as the site reads it."""
     options = TableOptions(standardize=study.standardize, missing=study.missing)
     table = options.open(path)
     some, blocks = study.settings.missing_nodes, study.settings.holds_out

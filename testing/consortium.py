@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
+import json
 import multiprocessing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,10 +26,11 @@ from silograph.federation.coordinator.request import Silence
 from silograph.federation.coordinator.run import CoordinatorRun, Outcome, new_run, open_run
 from silograph.federation.envelope import ENVELOPE_FORMAT, HEAD, MAGIC, SignedMessage, open_message
 from silograph.federation.folders import SiteFolder
-from silograph.federation.identity import Signer, Trust
+from silograph.federation.identity import Signer, Trust, public_key_fingerprint
 from silograph.federation.invitation import Invitation, write_invitation
 from silograph.federation.site.approvals import Approvals
 from silograph.federation.site.data import look_at_data
+from silograph.federation.site.pins import Pins
 from silograph.federation.site.service import SiteService
 from silograph.federation.site.settings import SiteSettings, read_site, write_site
 from silograph.federation.study_file import read_study
@@ -39,10 +41,14 @@ NODES = tuple(f"node {k}" for k in range(8))
 
 
 def make_identity(
-    name: str, issuer: tuple[x509.Certificate, rsa.RSAPrivateKey] | None = None, *, days: tuple[float, float] = (-1, 1)
+    name: str,
+    issuer: tuple[x509.Certificate, rsa.RSAPrivateKey] | None = None,
+    *,
+    days: tuple[float, float] = (-1, 1),
+    key: rsa.RSAPrivateKey | None = None,
 ) -> tuple[x509.Certificate, rsa.RSAPrivateKey]:
     """A certificate and its key, signed by the issuer or by itself, valid between two days from now."""
-    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    key = key or rsa.generate_private_key(public_exponent=65537, key_size=2048)
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = dt.datetime.now(dt.UTC)
     builder = (
@@ -72,8 +78,10 @@ class Authority:
             self._signers[name] = self.new_signer(name)
         return self._signers[name]
 
-    def new_signer(self, name: str, *, days: tuple[float, float] = (-1, 1)) -> Signer:
-        certificate, key = make_identity(name, self._root, days=days)
+    def new_signer(
+        self, name: str, *, days: tuple[float, float] = (-1, 1), key: rsa.RSAPrivateKey | None = None
+    ) -> Signer:
+        certificate, key = make_identity(name, self._root, days=days, key=key)
         return Signer(certificate=certificate.public_bytes(Encoding.PEM), key=key)
 
 
@@ -212,13 +220,36 @@ class Consortium:
     def services(self) -> dict[str, SiteService]:
         return {site: self.service(site) for site in self.sites}
 
-    def run(self, learn: str = 'method = "exact"\ndegree = 3', policy: str = "", **top: str) -> CoordinatorRun:
+    def run(
+        self, learn: str = 'method = "exact"\ndegree = 3', policy: str = "", *, tables: str = "", **top: str
+    ) -> CoordinatorRun:
         text = 'name = "test"\nnodes = "nodes.txt"\n'
         text += "".join(f"{key} = {value}\n" for key, value in top.items())
-        (self.folder / "study.toml").write_text(f"{text}[learn]\n{learn}\n[policy]\n{policy}\n")
+        (self.folder / "study.toml").write_text(f"{text}[learn]\n{learn}\n[policy]\n{policy}\n{tables}")
         (self.folder / "nodes.txt").write_text("\n".join(NODES) + "\n")
         study, nodes = read_study(self.folder / "study.toml")
         return new_run(self.folder / "runs", study, nodes, self.sites)
+
+    def masked_run(
+        self, learn: str = 'method = "oneshot"\ndegree = 3', privacy: str = "", **top: str
+    ) -> CoordinatorRun:
+        """A run whose sums are masked, of sites that have pinned each other's keys."""
+        for site in self.sites:
+            self.pin(site)
+        top = {"sites": json.dumps(self.sites), "share_graphs": "false", **top}
+        keys = "".join(f'{site} = "{key}"\n' for site, key in self.fingerprints.items())
+        return self.run(learn, tables=f'[privacy]\nsums = "masked"\n{privacy}\n[keys]\n{keys}', **top)
+
+    @property
+    def fingerprints(self) -> dict[str, str]:
+        return {site: public_key_fingerprint(signer.certificate) for site, signer in self.signers.items()}
+
+    def pin(self, site: str, **other: str) -> None:
+        """Pin all other sites' keys at a site, or what is given instead."""
+        pins = Pins(self.folder / site)
+        for name, key in {**self.fingerprints, **other}.items():
+            if name != site:
+                pins.set(name, key, by="the engineer", replace=True)
 
     def run_attempt(self, run: CoordinatorRun, transport: Loopback, attempt: str = "a") -> Outcome:
         return run_attempt(run, transport, attempt=attempt, signer=self.server, trust=self.trust)
@@ -230,6 +261,11 @@ class Consortium:
         close(transport.services)
         assert outcome.ended == "done", outcome
         return run.folder / "results"
+
+
+def needs_new_keys(outcome: Outcome) -> bool:
+    """Whether the supervisor would begin a new generation."""
+    return any(trouble["code"] == "keys" for trouble in outcome.troubles)
 
 
 def approve(home: Path, study: bytes, **options: bool) -> None:

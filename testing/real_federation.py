@@ -22,6 +22,7 @@ from typing import Any, Literal
 
 import psutil
 
+from silograph.federation.site.pins import Pins
 from silograph.federation.study_file import parse_study
 from testing.conformance import assert_same_result, learned_here
 from testing.consortium import NODES, SITES, write_table
@@ -47,7 +48,7 @@ class RealFederation:
         FOLDER/NAME.log          what a host printed
 
     `join` are options for `site join` at every site, `also` more of them at single sites. With `patients`, a site has
-    the folder FOLDER/tables/SITE/ of so many tables instead.
+    the folder FOLDER/tables/SITE/ of so many tables instead. With `pin`, all sites pin each other's keys.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class RealFederation:
         make_table: Callable[[Path, int], object] = write_table,
         nodes: Sequence[str] = NODES,
         patients: Mapping[str, int] | None = None,
+        pin: bool = True,
         start: bool = True,
     ) -> None:
         self.patients = dict(patients or {})
@@ -84,6 +86,8 @@ class RealFederation:
                 self.start_server()  # which takes a while to come up
             with ThreadPoolExecutor(os.cpu_count()) as pool:
                 list(pool.map(lambda site: self._join(site, (*join, *(also or {}).get(site, ()))), self.sites))
+            if pin:
+                self.pin()
             if start:
                 self.start()
         except BaseException:
@@ -107,6 +111,24 @@ class RealFederation:
 
     def home(self, site: str) -> Path:
         return self.folder / site
+
+    @property
+    def keys(self) -> dict[str, str]:
+        """The fingerprint of each site's key, as the site itself tells it."""
+        return {site: Pins(self.home(site)).own()[site] for site in self.sites}
+
+    def pin(self) -> None:
+        """Let every site pin all keys. By the function: a command for each pair would take as long as all the rest."""
+        keys = self.keys
+        for site in self.sites:
+            for other, key in keys.items():
+                Pins(self.home(site)).set(other, key, by="the test")
+
+    def masked_text(self, learn: str = 'method = "oneshot"', policy: str = "", **top: str) -> str:
+        """A study of all sites with one masked sum; `learn`, `policy` and `top` as of `study_text`."""
+        top = {"sites": json.dumps(self.sites), "share_graphs": "false", **top}
+        keys = "\n".join(f'{site} = "{key}"' for site, key in self.keys.items())
+        return study_text(learn, policy, **top) + f'[privacy]\nsums = "masked"\n[keys]\n{keys}\n'
 
     def assert_conforms(self, results: Path, text: str, sites: Sequence[str] | None = None) -> None:
         """A study's results are just what learning in this process from these sites' tables gives; or from all."""

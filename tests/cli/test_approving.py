@@ -109,7 +109,7 @@ def test_what_the_prompt_names_is_what_leaves(consortium, learn):
     close(services)
     log = [entry for entry in entries(consortium.folder / SITE / "audit.jsonl") if "left" in entry]
     left = {name for entry in log if entry.get("round") for name in re.findall(r"(\w+) \(\d+\)", entry["left"])}
-    assert {"cost", "degree"} <= left
+    assert {"cost", "silos" if "pooled" in learn else "degree"} <= left
     named = {line.split()[0] for line in said.splitlines() if line.startswith("  ") and line.strip()}
     assert left <= named
     assert "reported" in named
@@ -151,7 +151,7 @@ def test_fields_of_an_exact_study_are_those_of_its_steps():
     study = parse_study(b'name = "a"\nnodes = ["a", "b", "c"]\n', source="study")
     setup, rounds = fields_up(study, Pairs.all(3))
     assert "cost" in setup
-    assert {"target", "metric", "force", "slope"} <= set(rounds)
+    assert {"target", "metric", "force", "silos"} <= set(rounds)
     assert not GRAPHS & set(rounds)
 
 
@@ -260,7 +260,15 @@ def test_the_status_of_a_federation_does_nothing_to_a_terminal():
 
     from silograph.cli.federation.status import status_tables
 
-    site = {"site": "oslo", "joined": True, "connected": True, "last_seen": 0, "version": ANSI, "data": ANSI}
+    site = {
+        "site": "oslo",
+        "joined": True,
+        "key": "ab" * 32,
+        "connected": True,
+        "last_seen": 0,
+        "version": ANSI,
+        "data": ANSI,
+    }
     run = {
         "run": ANSI,
         "study": ANSI,

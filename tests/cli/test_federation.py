@@ -1,5 +1,6 @@
 """`silograph federation` and `silograph site`, as far as no server needs to run: founding, joining, approving, logs."""
 
+import hashlib
 import json
 import os
 import re
@@ -14,15 +15,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
 from typer.testing import CliRunner
 
 pytest.importorskip("nvflare")
 
 from silograph.cli.app import app
+from silograph.federation.fingerprints import shown_fingerprint
+from silograph.federation.identity import public_key_fingerprint
 from silograph.federation.invitation import Invitation, read_invitation, write_invitation
 from silograph.federation.nvflare.kits import make_request
 from silograph.federation.site.approvals import Approvals, sha_of
 from silograph.federation.site.audit import AuditLog, entries
+from silograph.federation.site.pins import Pins
 from silograph.federation.site.settings import read_site
 from silograph.federation.study_file import read_study
 from testing.consortium import write_table
@@ -31,8 +36,8 @@ from testing.real_federation import free_port
 NODES = tuple(f"region {k}" for k in range(8))
 STUDY = 'name = "brains"\nnodes = "nodes.txt"\n[learn]\nmethod = "exact"\nrounds = 6\nalpha = 0.5\nbeta = 0.25\n'
 COMMANDS = {
-    "federation": ["new", "approve", "start", "status", "run", "demo"],
-    "site": ["request", "join", "start", "approve", "restored", "log"],
+    "federation": ["new", "approve", "start", "status", "study", "run", "demo"],
+    "site": ["request", "join", "start", "pin", "approve", "restored", "log"],
 }
 
 
@@ -50,6 +55,13 @@ def everything_in(folder: Path) -> dict[str, bytes]:
     """All files, to see that nothing was written."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+def key_of(site: str) -> str:
+    """The fingerprint of a site's key, from its key itself."""
+    key = load_pem_private_key(Path(site, "key", f"{site}.key").read_bytes(), password=None)
+    der = key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    return hashlib.sha256(der).hexdigest()
 
 
 class Made(NamedTuple):
@@ -124,12 +136,9 @@ def test_a_new_federation_has_all_it_takes_and_says_what_to_do(made):
     assert invitation.shown_fingerprint() in made.said
     for words in ("Founded brain-study in brain-study/", "brain-study/brain-study.invite", "federation approve"):
         assert words in made.said
-    study, nodes = read_study(folder / "study.toml")  # the template can be run as it is
-    assert (study.name, nodes) == ("brain-study", NODES)
-    assert set(study.sites or invitation.sites) == set(invitation.sites)
+    assert tuple((folder / "nodes.txt").read_text().splitlines()) == NODES
     assert sorted(path.name for path in folder.iterdir()) == [
         "brain-study.invite", "ca", "federation.json", "lead", "logs", "nodes.txt", "server", "sites", "storage",
-        "study.toml",
     ]  # fmt: skip
 
 
@@ -181,6 +190,9 @@ def test_a_federation_without_nodes_asks_for_them_before_a_study_runs(tmp_path, 
     said = silograph("federation", "new", "bare", *options, "--folder", "there").output
     assert "Write the names of your nodes into there/nodes.txt" in said
     assert read_invitation(Path("there/bare.invite")).nodes is None
+    silograph(
+        "federation", "study", "--folder", "there", says="Wrote there/study.toml: the exact method with oslo, lima"
+    )
     study = ["federation", "run", "there/study.toml", "--out", "run"]
     silograph(*study, code=2, says="there/nodes.txt: expected names, 2 at least, got 0")
     assert not Path("run").exists()
@@ -195,6 +207,8 @@ def test_a_federation_without_nodes_asks_for_them_before_a_study_runs(tmp_path, 
 def test_a_request_says_what_to_compare_and_what_to_send(here):
     said = silograph("site", "request", "brain-study/brain-study.invite", "--site", "kyoto").output
     assert read_invitation(here / "brain-study/brain-study.invite").shown_fingerprint() in said
+    assert shown_fingerprint(key_of("kyoto")) in said
+    assert "by a second way, such as the telephone" in said
     assert "Send to the coordinator: kyoto/kyoto.request.zip" in said
     assert "silograph site join kyoto.signed.zip --data YOUR-TABLE-OR-FOLDER" in said
     with zipfile.ZipFile("kyoto/kyoto.request.zip") as archive:
@@ -219,8 +233,10 @@ def test_a_request_without_a_right_invitation_is_refused(here, invitation, name,
 
 
 def test_a_signed_request_says_what_to_send_back(here):
-    said = silograph("federation", "approve", "lima/lima.request.zip").output
+    shutil.copy("lima/lima.request.zip", "as-it-came.zip")  # the name that counts is the one inside
+    said = silograph("federation", "approve", "as-it-came.zip").output
     assert "Send to lima: lima.signed.zip" in said
+    assert shown_fingerprint(key_of("lima")) in said
     assert "silograph site join lima.signed.zip --data THEIR-TABLE-OR-FOLDER" in said
     assert Path("lima.signed.zip").is_file()
     assert Path("brain-study/sites/lima.crt").is_file()
@@ -257,7 +273,8 @@ def test_a_request_whose_key_was_exchanged_on_the_way_is_not_signed(here):
         other = archive.read("oslo.csr")
     rewrite(Path("lima/lima.request.zip"), Path("lima.request.zip"), lambda about: about, {"lima.csr": other})
     before = everything_in(here)
-    silograph("federation", "approve", "lima.request.zip", "--folder", "brain-study", code=1)
+    approve = ["federation", "approve", "lima.request.zip", "--folder", "brain-study"]
+    silograph(*approve, code=1, says="has the key of 'oslo'. Each site makes its own")
     assert everything_in(here) == before
 
 
@@ -288,6 +305,8 @@ def test_joining_installs_the_kit_and_says_what_leaves(here):
     assert "your own graph, at the end, if the study asks for it: no" in said
     assert "your number of samples and edges, and your contribution: yes" in said
     assert "What does not leave" in said
+    assert shown_fingerprint(key_of("oslo")) in said
+    assert "Not pinned yet: lima, kyoto." in said
     settings = read_site(here / "oslo")
     assert (settings.min_samples, settings.max_rounds, settings.share_graph) == (30, 77, False)
     assert (settings.report, settings.approve_all) == (True, False)
@@ -378,6 +397,125 @@ def test_a_site_whose_invitation_names_another_root_does_not_join(here):
 def test_joining_works_inside_the_sites_own_folder(here, monkeypatch):
     monkeypatch.chdir(here / "oslo")
     silograph("site", "join", "../oslo.signed.zip", "--data", "../oslo.csv", says="Joined brain-study as oslo")
+
+
+def test_a_renewed_certificate_keeps_the_key_the_pins_and_the_approvals(here):
+    """As the guide says: the first request is signed again, and the site joins again with its own settings."""
+    join = ["site", "join", "oslo.signed.zip", "--data", "oslo.csv"]
+    silograph(*join)
+    Path("study.toml").write_text(STUDY)
+    Path("lima.csv").write_bytes(Path("oslo.csv").read_bytes())
+    silograph("site", "approve", "study.toml", "--yes", "--folder", "oslo", says="Approved.")
+    silograph("site", "pin", "lima", key_of("lima"), "--folder", "oslo")
+    kit, kept = Path("oslo/kit/startup/client.crt"), Path("oslo/site.toml")
+    key, certificate, pins, limits = key_of("oslo"), kit.read_bytes(), Pins(Path("oslo")).all(), kept.read_bytes()
+    silograph("federation", "approve", "oslo/oslo.request.zip", says=shown_fingerprint(key))
+    kept.unlink()
+    silograph(*join, says=shown_fingerprint(key))
+    kept.write_bytes(limits)
+    assert kit.read_bytes() != certificate
+    assert public_key_fingerprint(kit.read_bytes()) == public_key_fingerprint(certificate) == key
+    assert Pins(Path("oslo")).all() == pins == {"oslo": key, "lima": key_of("lima")}
+    assert Approvals(Path("oslo")).get(sha_of(STUDY.encode())) is not None
+
+
+# --- keys that people compare -----------------------------------------------------------------------------------------
+
+
+def test_a_site_tells_its_own_key_and_pins_the_others(here):
+    pin = ["site", "pin", "--folder", "oslo"]
+    said = silograph(*pin).output
+    assert f"The key of this site, oslo:\n  {shown_fingerprint(key_of('oslo'))}" in said
+    assert "lima: NOT pinned\nkyoto: NOT pinned" in said
+    shown = shown_fingerprint(key_of("lima"))
+    silograph(*pin, "lima", shown.lower(), says=f"Pinned lima: {shown} Not pinned yet: kyoto.")
+    silograph(*pin, "kyoto", "ab" * 32, says="The keys of all other sites are pinned.")
+    said = silograph(*pin).output
+    assert f"  {shown}\n" in said
+    assert "NOT pinned" not in said
+    told = json.loads(silograph(*pin, "--json").stdout)
+    assert told == {"site": "oslo", "keys": {"oslo": key_of("oslo"), "lima": key_of("lima"), "kyoto": "ab" * 32}}
+    log = [(entry["what"], entry["detail"]) for entry in entries(here / "oslo" / "audit.jsonl")]
+    assert log[0] == ("pinned", f"the key of lima: none → {key_of('lima')}")
+    silograph("site", "log", "--verify", "--folder", "oslo", says="2 entries, unbroken")
+
+
+def test_another_key_needs_a_word_more(here):
+    pin = ["site", "pin", "--folder", "oslo", "lima"]
+    silograph(*pin, "ab" * 32)
+    silograph(*pin, "cd" * 32, code=2, says="Another key of the site 'lima' is pinned: AB:AB:AB")
+    assert Pins(here / "oslo").get("lima") == "ab" * 32
+    silograph(*pin, "cd" * 32, "--replace", says="Pinned lima: CD:CD:CD")
+    silograph(*pin, "--remove", says="No key of lima is pinned any more")
+    silograph(*pin, "--remove", code=2, says="there is nothing to remove")
+    assert [entry["what"] for entry in entries(here / "oslo" / "audit.jsonl")] == ["pinned", "pinned", "unpinned"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["quito", "ab" * 32], "The federation has no site 'quito'. Its sites are oslo, lima, kyoto."),
+        (["../lima", "ab" * 32], "has no site '../lima'"),
+        (["oslo", "ab" * 32, "--replace"], "oslo is this site itself"),
+        (["lima", "AB:CD"], "expected 64 hexadecimal digits, such as AB:CD:…, got 'AB:CD'"),
+        (["lima"], "lima: expected the fingerprint of its key too, or --remove"),
+    ],
+)
+def test_what_cannot_be_pinned_is_refused_and_nothing_changes(here, arguments, says):
+    silograph("site", "pin", *arguments, "--folder", "oslo", code=2, says=says)
+    assert not (here / "oslo" / "pins.json").exists()
+    assert not (here / "oslo" / "audit.jsonl").exists()
+
+
+# --- writing a study --------------------------------------------------------------------------------------------------
+
+
+def sign_all() -> dict[str, str]:
+    silograph("site", "request", "brain-study/brain-study.invite", "--site", "kyoto")
+    for site in ("lima", "kyoto"):
+        silograph("federation", "approve", f"{site}/{site}.request.zip")
+    return {site: key_of(site) for site in ("oslo", "lima", "kyoto")}
+
+
+def test_a_study_names_the_keys_of_its_sites_and_masks_their_sum(here):
+    keys = sign_all()
+    said = silograph("federation", "study").output
+    assert "one masked sum over oslo, lima, kyoto" in said
+    assert all(f"  {site:<5}  {shown_fingerprint(key)}\n" in said for site, key in keys.items())
+    study, nodes = read_study(Path("brain-study/study.toml"))
+    assert (study.name, study.sites, study.keys, nodes) == ("brain-study", tuple(keys), keys, NODES)
+    assert (study.settings.method, study.settings.privacy.sums, study.share_graphs) == ("oneshot", "masked", False)
+    before = Path("brain-study/study.toml").read_bytes()
+    silograph("federation", "study", code=1, says="study.toml: exists already")
+    silograph("federation", "approve", "oslo/oslo.request.zip")  # renewed: the same key
+    silograph("federation", "study", "--force")
+    assert Path("brain-study/study.toml").read_bytes() == before
+    silograph("federation", "study", "--force", "--open", says="Sums are open to the coordinator (as you asked).")
+    study, _ = read_study(Path("brain-study/study.toml"))
+    assert (study.settings.method, study.settings.privacy.sums, study.keys) == ("exact", "open", {})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        ([], 1, "lima, kyoto: not approved yet, so that their keys are not known"),
+        (["--sites", "oslo", "quito"], 2, "quito are not of this federation, whose sites are oslo, lima, kyoto"),
+        (["--sites", "oslo"], 2, "expected at least two sites, got 1"),
+        (["--sites", "oslo", "lima", "--out", "elsewhere.toml"], 1, "elsewhere.toml: a study lies beside the list"),
+        (["--sites", "oslo", "lima", "--name", "a/b"], 2, "name: expected a letter or digit"),
+    ],
+)
+def test_a_study_that_cannot_be_written_is_refused(here, arguments, code, says):
+    before = everything_in(here)
+    silograph("federation", "study", *arguments, code=code, says=says)
+    assert everything_in(here) == before
+
+
+def test_a_study_of_two_is_open_and_says_why(here):
+    options = ["--sites", "oslo,lima", "--name", "brains", "--out", "brain-study/two.toml"]
+    silograph("federation", "study", *options, says="of two, each would know the other's part")
+    study, _ = read_study(Path("brain-study/two.toml"))
+    assert (study.name, study.sites, study.settings.privacy.sums) == ("brains", ("oslo", "lima"), "open")
 
 
 # --- starting ---------------------------------------------------------------------------------------------------------
@@ -586,7 +724,10 @@ def test_a_status_without_a_server_tells_so_and_what_is_known(here, monkeypatch)
     assert data["server"] == {"address": f"localhost:{port}", "answers": False}
     told = [(one["site"], one["joined"], one["connected"], one["last_seen"]) for one in data["sites"]]
     assert told == [("oslo", True, False, None), ("lima", False, False, None), ("kyoto", False, False, None)]
+    assert {one["site"]: one["key"] for one in data["sites"]} == {"oslo": key_of("oslo"), "lima": None, "kyoto": None}
     assert data["runs"] == []
+    said = silograph("federation", "status", "--quick").output
+    assert shown_fingerprint(key_of("oslo")) in said
 
 
 def test_a_demo_does_not_replace_other_things(here):

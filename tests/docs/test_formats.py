@@ -224,6 +224,9 @@ def check_record(record: dict) -> None:
         assert f"`{version}`" in next(row[1] for row in rows(top) if row[0] == "`versions`")
     known = set(re.findall(r"`([^`]+)`", section("run-folder.md", "parameters")))
     assert set(record["parameters"]) <= known | set(keys(section("study-file.md", "`[learn]`")))
+    if record["privacy"] is not None:
+        told = [name.strip("`") for row in rows(section("run-folder.md", "privacy")) for name in row[0].split(", ")]
+        assert set(told) == set(record["privacy"])
     if record["federation"] is not None:
         assert {row[0].strip("`") for row in rows(section("run-folder.md", "federation"))} == set(record["federation"])
 
@@ -232,9 +235,10 @@ def test_every_key_of_a_real_record_is_on_the_page(tmp_path):
     paths = tables(tmp_path)
     silograph.learn_files(paths[0], out=tmp_path / "one")
     silograph.learn_files(paths, degree=3, out=tmp_path / "several")
+    silograph.learn_files(paths, method="oneshot", epsilon=1, delta=1e-5, out=tmp_path / "noisy")
     federated = finished_run(Consortium(tmp_path / "consortium"))
     kinds = set()
-    for folder in (tmp_path / "one", tmp_path / "several", federated):
+    for folder in (tmp_path / "one", tmp_path / "several", tmp_path / "noisy", federated):
         record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
         check_record(record)
         kinds.add((record["kind"], record["federation"] is None))

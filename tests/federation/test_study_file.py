@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from silograph.errors import PairsError, ParameterError
 from silograph.federation.names import check_site_name
-from silograph.federation.study_file import LARGEST_STUDY, Policy, pairs_of, parse_study, read_study, template
+from silograph.federation.study_file import LARGEST_STUDY, Policy, pairs_of, parse_study, read_study
+from silograph.federation.study_template import template
 from silograph.methods.common.settings import StudySettings
+from silograph.privacy.settings import Privacy
 
 HEAD = 'name = "brain"\nnodes = ["a", "b", "c"]\n'
 SITE_NAMES = st.from_regex(r"[a-z0-9][a-z0-9-]{0,39}", fullmatch=True).filter(lambda name: name != "server")
@@ -197,7 +199,45 @@ def test_the_template_is_a_study_of_the_sites_and_nodes_it_was_made_for(sites, n
     assert (study.name, study.nodes_file) == (name, "nodes.csv")
     assert study.sites == (tuple(sites) or None)
     assert study.settings == StudySettings(method="exact", degree=5.0, coupling=0.5)
-    assert study.policy == Policy()
+    assert (study.policy, study.keys) == (Policy(), {})
+
+
+@given(sites=st.lists(SITE_NAMES, min_size=2, max_size=6, unique=True))
+def test_the_template_is_masked_from_three_sites_with_keys_on(sites):
+    keys = {site: f"{number:064x}" for number, site in enumerate(sites)}
+    study = parsed(template("brains", sites, "nodes.txt", keys))
+    assert study.sites == tuple(sites)
+    if len(sites) < 3:
+        assert study == parsed(template("brains", sites, "nodes.txt"))
+        return
+    assert study.keys == keys
+    privacy = Privacy(sums="masked")
+    assert study.settings == StudySettings(method="oneshot", degree=5.0, report=False, privacy=privacy)
+    assert (study.share_graphs, study.policy) == (False, Policy(on_missing="wait"))
+
+
+@pytest.mark.parametrize("n_sites", [2, 3])
+def test_every_key_of_privacy_is_in_the_template_and_can_be_taken_as_it_stands(n_sites):
+    sites = ["oslo", "lima", "kyoto"][:n_sites]
+    text = template("brains", sites, "nodes.txt", {site: f"{ord(site[0]):064x}" for site in sites})
+    names = [one.name for one in fields(Privacy)]
+    section = text[text.index("[privacy]") : text.index("[policy]")]
+    assert re.findall(r"^(?:# )?(\w+) = .*  # .", section, re.MULTILINE) == names
+    used = re.sub(rf"^# (?=\[privacy\]|(?:{'|'.join(names[1:])}) = )", "", text, flags=re.MULTILINE)
+    assert parsed(used).settings.privacy == Privacy(
+        sums="masked" if n_sites == 3 else "open",
+        epsilon=1.0,
+        delta=1e-5,
+        min_samples=1000,
+        centres=(0.0, 0.0),
+        scales=(1.0, 1.0),
+    )
+
+
+def test_two_sites_cannot_have_the_same_key():
+    keys = "\n".join(f'{site} = "{"ab" * 32}"' for site in ("a", "b", "c"))
+    with pytest.raises(ParameterError, match=r"\[keys\]: expected another key of each site, got one twice"):
+        parsed(HEAD + f'sites = ["a", "b", "c"]\n[keys]\n{keys}')
 
 
 @settings(max_examples=200)

@@ -159,7 +159,8 @@ def test_without_coupling_each_silo_learns_alone(rng):
 
 def test_a_large_coupling_gives_the_pooled_graph_to_all(rng):
     costs = silo_costs(rng, "different", 4, 10)
-    study, pooled = studied(costs, coupling=20.0, sparsity=0.0), studied(costs, method="pooled")
+    study = studied(costs, coupling=20.0, sparsity=0.0)
+    pooled = studied(costs, method="pooled", alpha=study.alpha, beta=study.beta)
     for w in study.graphs.values():
         np.testing.assert_allclose(w, pooled.consensus, atol=1e-9)
 

@@ -3,13 +3,33 @@
 import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from silograph.errors import ProtocolError
-from silograph.privacy.masks import Masker, encode_injectively, mask_of, shared_secret
-from silograph.protocol.fixed import Rounding, add_limbs, add_vector, subtract_limbs, vector_of, zeros
+from silograph.privacy.masks import (
+    LABEL,
+    PIECE,
+    Masker,
+    apply_mask,
+    decode_injectively,
+    encode_injectively,
+    shared_secret,
+)
+from silograph.protocol.fixed import (
+    RING,
+    Rounding,
+    add_limbs,
+    add_vector,
+    subtract_limbs,
+    vector_of,
+    whole_numbers,
+    zeros,
+)
 
 TASK = {"task": b"t" * 32, "stage": "setup", "round": 1}
 
@@ -81,9 +101,43 @@ def test_no_two_lists_are_encoded_alike(one, other):
     assert (encode_injectively(*one) == encode_injectively(*other)) == (one == other)
 
 
+def mask_of(secret: bytes, info: bytes) -> list[int]:
+    limbs = zeros(3)
+    apply_mask(limbs, secret, info, subtract=False)
+    return whole(limbs)
+
+
 def test_a_mask_depends_on_secret_and_purpose():
-    assert not np.array_equal(mask_of(b"s" * 32, b"a", 3), mask_of(b"s" * 32, b"b", 3))
-    assert not np.array_equal(mask_of(b"s" * 32, b"a", 3), mask_of(b"t" * 32, b"a", 3))
+    masks = [mask_of(b"s" * 32, b"a"), mask_of(b"s" * 32, b"b"), mask_of(b"t" * 32, b"a")]
+    assert len({number for mask in masks for number in mask}) == 9
+
+
+@pytest.mark.parametrize("size", [1, PIECE - 1, PIECE, 2 * PIECE + 5])
+@pytest.mark.parametrize("subtract", [False, True])
+def test_a_mask_is_the_key_stream_of_its_key_whatever_its_length(size, subtract):
+    """By an independent way: one stream as whole numbers, modulo 2¹⁹²."""
+    key = HKDF(algorithm=SHA256(), length=32, salt=None, info=LABEL + b"info").derive(b"s" * 32)
+    stream = Cipher(algorithms.ChaCha20(key, bytes(16)), mode=None).encryptor().update(bytes(24 * size))
+    shared = [int.from_bytes(stream[k : k + 24], "little") for k in range(0, len(stream), 24)]
+    limbs = limbs_of(np.arange(size, dtype=float) - 3)
+    expected = [(one - two if subtract else one + two) % RING for one, two in zip(whole(limbs), shared, strict=True)]
+    apply_mask(limbs, b"s" * 32, b"info", subtract=subtract)
+    assert whole(limbs) == expected
+
+
+def whole(limbs: np.ndarray) -> list[int]:
+    return [number % RING for number in whole_numbers(limbs)]
+
+
+@given(st.lists(st.binary(max_size=6), max_size=4))
+def test_parts_are_read_as_they_were_encoded(parts):
+    data = encode_injectively(*parts)
+    assert decode_injectively(data, most=4) == parts
+    for cut in range(1, len(data)):
+        try:
+            assert encode_injectively(*decode_injectively(data[:cut], most=4)) == data[:cut]
+        except ProtocolError:
+            continue
 
 
 @given(st.lists(st.floats(-1e20, 1e20), min_size=1, max_size=20))

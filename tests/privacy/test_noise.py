@@ -62,9 +62,19 @@ def test_costs_with_noise_are_whole_numbers_of_steps():
 
 def test_so_little_noise_that_costs_have_no_room_beside_it_is_refused():
     privacy = Privacy(epsilon=1e9, delta=1e-5)
-    noise = plan_noise(privacy, n_nodes=3, n_sites=3, min_samples=10**9, shared=True)
     with pytest.raises(ParameterError, match="epsilon"):
-        noise.add(np.full(3, 4e6), Pairs.all(3))
+        plan_noise(privacy, n_nodes=3, n_sites=3, min_samples=10**9, shared=True)
+
+
+@pytest.mark.parametrize(("min_samples", "n_tables"), [(2, 1), (2**22 - 1, 1), (1000, 10_000), (2**22 - 1, 10_000)])
+@pytest.mark.parametrize("epsilon", [0.1, 1, 8])
+def test_the_largest_costs_that_there_can_be_have_room_beside_any_noise(min_samples, n_tables, epsilon):
+    privacy = Privacy(epsilon=epsilon, delta=1e-5, rows=3.0)
+    plan = {"n_nodes": 20, "n_sites": 10, "min_samples": min_samples, "n_tables": n_tables}
+    noise, multiplier = plan_noise(privacy, **plan, shared=True), multiplier_for(epsilon, 1e-5)
+    noise.add(np.full(3, 2 * 9.0 * n_tables), Pairs.all(3))
+    rounding = 8 * 20 * noise.step
+    assert noise.sigma >= multiplier * (np.sqrt(2) * 9 / min_samples + rounding) * (1 - 1e-12)
 
 
 def test_drawn_numbers_do_not_saturate():

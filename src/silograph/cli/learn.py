@@ -15,7 +15,7 @@ from silograph.cli.report import write_page
 from silograph.errors import ParameterError
 from silograph.methods.common.registry import built_in
 
-NOT_SETTINGS = ("signals", "report", "as_json", "quiet")
+NOT_SETTINGS = ("signals", "report", "as_json", "quiet", "open_sums")
 METHODS = f"[{'|'.join(built_in())}]"
 LEARN_HELP = """Learn graphs from tables of signals, exactly, with a certificate.
 
@@ -42,6 +42,7 @@ After 1 and 2 nothing was written. 130 interrupted; a run over several silos wit
 SilosOption = partial(typer.Option, rich_help_panel="Several silos")
 TableOption = partial(typer.Option, rich_help_panel="One table")
 FilesOption = partial(typer.Option, rich_help_panel="Tables and results")
+NoiseOption = partial(typer.Option, rich_help_panel="Noise on what several silos open")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +177,35 @@ class LearnOptions:
     report: Annotated[bool, FilesOption("--report", help="Also write report.html, a page to look at, into --out.")] = (
         False
     )
+    epsilon: Annotated[
+        float | None,
+        NoiseOption(help="Add noise, so that the consensus is (ε, δ)-differentially private; with --delta."),
+    ] = None
+    delta: Annotated[float | None, NoiseOption(help="The δ of --epsilon, such as 1e-5.")] = None
+    unit: Annotated[
+        str,
+        NoiseOption(
+            metavar="[row|table]",
+            help="What may be replaced without showing: a row, or a whole table, where each is a person's.",
+        ),
+    ] = "row"
+    rows: Annotated[
+        str, NoiseOption(metavar="[unit|B]", help="Bring each row to length 1, or cut it to a length B that is public.")
+    ] = "unit"
+    min_samples: Annotated[
+        int | None,
+        NoiseOption(help="Rows that every table has at least, which may be known. Default: those of the smallest."),
+    ] = None
+    collusion: Annotated[
+        int, NoiseOption(help="Sites that may tell the coordinator their share of the noise. Each knows its own.")
+    ] = 1
+    open_sums: Annotated[
+        bool, NoiseOption("--open-sums", help="As without masks: each silo adds all of the noise, and not a share.")
+    ] = False
+    public: Annotated[
+        Path | None,
+        NoiseOption(help="CSV of node, centre and scale, which may be known: with noise, --standardize means these."),
+    ] = None
     as_json: Annotated[bool, typer.Option("--json", help="Print the run's record as JSON instead of a table.")] = False
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False
 
@@ -197,6 +227,13 @@ def _parse_option(text: str) -> tuple[str, Any]:
         return name, value
 
 
+def _parse_length(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError as error:
+        raise ParameterError(f"--rows: expected unit, or a number > 0 as the longest row, got {text!r}.") from error
+
+
 def _learn(options: LearnOptions) -> None:
     """Learn, and show how it went."""
     from silograph.cli.summary import notes_on, summary
@@ -210,6 +247,10 @@ def _learn(options: LearnOptions) -> None:
     asked = {name: value for name, value in given(options).items() if name not in NOT_SETTINGS}
     if options.options:
         asked["options"] = dict(_parse_option(text) for text in options.options)
+    if options.open_sums:
+        asked["masked"] = False
+    if "rows" in asked:
+        asked["rows"] = _parse_length(options.rows)
     with showing_progress(output.progress) as on_progress:
         run = learn_files(options.signals or (), on_progress=on_progress, **asked)
     if was_finished and not output.as_json:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 BAD_INPUT, WRONG_USAGE = 1, 2
 NOT_CONVERGED = 3  # exit code: the graph was learned and written, but not to the tolerance asked for
 PIPE_WIDTH = 160  # of what is printed to a file or another program
-complaints = Console(stderr=True, soft_wrap=True)
+# Without emoji: a fingerprint such as AB:CD:… is to be read as it is
+complaints = Console(stderr=True, soft_wrap=True, emoji=False)
 P = ParamSpec("P")
 
 
@@ -101,7 +102,7 @@ def visible(text: str, *, lines: bool = False) -> str:
 
 def say(line: str) -> None:
     """Print to standard output, each line as it is."""
-    Console(soft_wrap=True).print(visible(line, lines=True), markup=False, highlight=False)
+    Console(soft_wrap=True, emoji=False).print(visible(line, lines=True), markup=False, highlight=False)
 
 
 def warn(message: str) -> None:

@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from silograph._util.checks import MOST_NAMED
+from silograph.privacy.statement import Statement
 from silograph.runs.layout import CONSENSUS, GRAPH_FILES, HISTORY, RECORD, SILOS
 from silograph.runs.record import ResultRecord, RunRecord, SiloRecord
 
@@ -17,7 +18,8 @@ def summary(record: RunRecord, out: Path | None) -> Group:
     """The table that ends a run, and what is to be said of all silos together."""
     if record.kind == "table":
         return Group(_table(record, out))
-    return Group(_silos(record), *(Text(fact) for fact in _facts(record.result, out)))
+    facts = [*_facts(record.result, out), *_guarantee(record.privacy)]
+    return Group(_silos(record), *(Text(fact) for fact in facts))
 
 
 def notes_on(record: RunRecord, out: Path | None) -> list[str]:
@@ -121,6 +123,15 @@ def _facts(result: ResultRecord, out: Path | None) -> list[str]:
         graphs = f"{CONSENSUS}/ and {SILOS}/ ({', '.join(GRAPH_FILES)})"
         facts.append(f"written: {out}/: {graphs}, {HISTORY}, {RECORD}")
     return facts
+
+
+def _guarantee(privacy: Statement | None) -> list[str]:
+    """What noise promises, and what it does not."""
+    if privacy is None:
+        return []
+    whose = "a share of each silo" if privacy.masked else "all of it by each silo"
+    numbers = f"ε = {privacy.epsilon:g}, δ = {privacy.delta:g} for a {privacy.unit}"
+    return [f"noise: {numbers}; σ₁ = {privacy.multiplier:.4g}, ρ = {privacy.rho:.4g}; {whose}", privacy.says]
 
 
 def _certificate(result: ResultRecord) -> str:

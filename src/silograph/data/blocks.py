@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from silograph._util.types import IntVector, Matrix, Vector
-from silograph.data.moments import Moments
-from silograph.data.pairwise import COUNT, AnyMoments, PairMoments, add_rows, alike, merged, moments_of
+from silograph.data.bounded import RowBounds
+from silograph.data.pairwise import COUNT, AnyMoments, PairMoments, add_rows, alike, merged, moments_of, no_moments
 from silograph.graph.pairs import Pairs
 
 N_BLOCKS = 16
@@ -55,8 +55,8 @@ class BlockReader:
     merged, and from then on blocks are twice as long.
     """
 
-    def __init__(self, pairs: Pairs) -> None:
-        self._pairs = pairs
+    def __init__(self, pairs: Pairs, bounds: RowBounds | None = None) -> None:
+        self._pairs, self._bounds = pairs, bounds
         self._held: Matrix | None = None  # the first chunk, until it is known whether it is the only one
         self._blocks: list[AnyMoments] = []
         self._rows = 0  # of a block
@@ -75,9 +75,9 @@ class BlockReader:
     def finish(self) -> list[AnyMoments]:
         """The moments of the blocks; fewer than sixteen where there are fewer rows."""
         if self._held is not None:
-            return moments_of_blocks(self._held, self._pairs)
+            return moments_of_blocks(self._held, self._pairs, self._bounds)
         if not self._blocks:
-            return [Moments(self._pairs)]
+            return [no_moments(self._pairs, self._bounds)]
         ends = np.cumsum([block.n_samples for block in self._blocks])
         # Which of sixteen even parts of the table the middle of each block lies in
         middles = ends - np.array([block.n_samples for block in self._blocks]) / 2
@@ -90,7 +90,7 @@ class BlockReader:
         while start < chunk.shape[0]:
             if not self._blocks or self._blocks[-1].n_samples >= self._rows:
                 self._make_room()
-                self._blocks.append(Moments(self._pairs))
+                self._blocks.append(no_moments(self._pairs, self._bounds))
             stop = start + self._rows - self._blocks[-1].n_samples
             self._blocks[-1] = add_rows(self._blocks[-1], chunk[start:stop])
             start = stop
@@ -102,10 +102,10 @@ class BlockReader:
             self._rows *= 2
 
 
-def moments_of_blocks(table: Matrix, pairs: Pairs) -> list[AnyMoments]:
+def moments_of_blocks(table: Matrix, pairs: Pairs, bounds: RowBounds | None = None) -> list[AnyMoments]:
     """The moments of sixteen blocks of a table; of fewer where it has fewer rows."""
     parts = [rows for rows in np.array_split(table, N_BLOCKS) if rows.shape[0]] or [table]
-    return [moments_of(rows, pairs) for rows in parts]
+    return [moments_of(rows, pairs, bounds) for rows in parts]
 
 
 def fit_in_memory(pairs: Pairs) -> bool:

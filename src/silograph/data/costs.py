@@ -10,9 +10,9 @@ import numpy as np
 
 from silograph._util.types import BoolVector, IntVector, Matrix, Vector
 from silograph.data.blocks import BlockReader, Blocks, blocks_of, fit_in_memory
+from silograph.data.bounded import RowBounds
 from silograph.data.distances import costs_of_distances
-from silograph.data.moments import Moments
-from silograph.data.pairwise import AnyMoments, add_rows, merged
+from silograph.data.pairwise import AnyMoments, add_rows, merged, no_moments
 from silograph.data.readers import Signals, open_signals
 from silograph.data.readers.source import UnknownColumnError
 from silograph.data.serial import SerialProducts
@@ -38,6 +38,7 @@ class TableOptions:
     keep_rows: str | None = None  # a column that says which rows count
     allow: Path | None = None
     forbid: Path | None = None
+    public: Path | None = None  # each node's public centre and scale; with epsilon, `standardize` means these
 
     def __post_init__(self) -> None:
         check_missing(self.missing, precomputed=self.precomputed)
@@ -104,12 +105,14 @@ def read_costs(
     order: IntVector | None = None,
     missing_nodes: MissingNodes = "error",
     blocks: bool = False,
+    bounds: RowBounds | None = None,
     on_progress: Callable[[float], None],
 ) -> TableCosts:
     """The costs of one table; `order` are the columns to take for the nodes of the pairs, −1 for one that is absent.
 
     Where nodes may be missing, those with an empty or a constant column are missing, too. `blocks`: keep its rows in
-    blocks, too, which takes sixteen times the memory.
+    blocks, too, which takes sixteen times the memory. `bounds`: bring rows to a length that everybody knows first; then
+    public numbers, and not the table's own, centre and scale them.
     """
     columns = np.arange(signals.n_nodes, dtype=np.int32) if order is None else order
     empty = np.zeros(signals.n_nodes, dtype=np.bool_)
@@ -122,8 +125,8 @@ def read_costs(
     own = pairs if present is None else pairs.within(present)[0]
     names = [signals.names[column] if column >= 0 else "" for column in columns]
     chosen = None if order is None and present is None else columns[there]
-    moments: AnyMoments = Moments(own)
-    reader, row_counter, first, keep = BlockReader(own), None, True, blocks and fit_in_memory(own)
+    moments, reader = no_moments(own, bounds), BlockReader(own, bounds)
+    row_counter, first, keep = None, True, blocks and fit_in_memory(own)
     flagged: list[int] = []
     gappy, serial = 0, SerialProducts(signals.n_nodes)
     for chunk in signals.chunks(on_progress, gaps=empty | (options.missing != "error"), on_flagged=flagged.append):

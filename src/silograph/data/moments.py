@@ -36,6 +36,10 @@ class Moments:
         self.cross = np.zeros(pairs.size)
         self.peak = np.zeros(pairs.n_nodes)  # the largest magnitude met at each node
 
+    def like(self) -> "Moments":
+        """Those of no samples yet."""
+        return Moments(self.pairs)
+
     @classmethod
     def of(cls, signals: Matrix, pairs: Pairs | None = None) -> "Moments":
         """The moments of one table (samples, nodes) on all pairs, or on the pairs given."""
@@ -131,9 +135,9 @@ class Moments:
         self._merge(chunk.shape[0], mean, np.einsum("ij,ij->j", chunk, chunk))
         if self.pairs.listed_rows is None or self.pairs.listed_cols is None:
             for start in range(0, self.pairs.n_nodes, BLOCK_ROWS):
-                _add_block(chunk[:, start : start + BLOCK_ROWS].T @ chunk[:, start:], start, self.cross)
+                add_block(chunk[:, start : start + BLOCK_ROWS].T @ chunk[:, start:], start, self.cross)
         else:
-            _add_listed(self.pairs.listed_rows, self.pairs.listed_cols, np.ascontiguousarray(chunk.T), self.cross)
+            add_listed(self.pairs.listed_rows, self.pairs.listed_cols, np.ascontiguousarray(chunk.T), self.cross)
 
     def _merge(self, n_samples: int, mean: Vector, squares: Vector) -> None:
         """Take in samples known by count, mean and squares; their own cross products are for the caller to add."""
@@ -181,7 +185,7 @@ def check_not_constant(constant: BoolVector, names: Sequence[str], source: str) 
 
 
 @kernel
-def _add_block(block: Matrix, start: int, cross: Vector) -> None:
+def add_block(block: Matrix, start: int, cross: Vector) -> None:
     """Add the upper triangle's part of rows start, start + 1, …; the block's columns begin at node `start`."""
     n = start + block.shape[1]
     for a in range(block.shape[0]):
@@ -192,7 +196,8 @@ def _add_block(block: Matrix, start: int, cross: Vector) -> None:
 
 
 @kernel
-def _add_listed(rows: IntVector, cols: IntVector, columns: Matrix, cross: Vector) -> None:
+def add_listed(rows: IntVector, cols: IntVector, columns: Matrix, cross: Vector) -> None:
+    """Add the products of each listed pair of columns."""
     for e in range(rows.size):
         left, right = columns[rows[e]], columns[cols[e]]
         total = 0.0

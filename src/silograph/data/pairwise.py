@@ -12,6 +12,7 @@ import numpy as np
 
 from silograph._util.kernel import kernel
 from silograph._util.types import BoolVector, IntVector, Matrix, Vector
+from silograph.data.bounded import BoundedMoments, RowBounds
 from silograph.data.moments import (
     CHUNK_BYTES,
     LARGEST_SIGNAL,
@@ -50,6 +51,10 @@ class PairMoments:
         out.sums[LEFT_MEAN], out.sums[RIGHT_MEAN] = plain.mean[rows], plain.mean[cols]
         out.sums[LEFT_SQUARES], out.sums[RIGHT_SQUARES] = plain.squares[rows], plain.squares[cols]
         return out
+
+    def like(self) -> "PairMoments":
+        """Those of no samples yet."""
+        return PairMoments(self.pairs)
 
     def update(self, signals: Matrix) -> None:
         """Add samples, rows of (samples, nodes); NaN is a gap."""
@@ -174,12 +179,17 @@ class PairMoments:
         _merge_pairs(self.sums, fresh)
 
 
-AnyMoments = Moments | PairMoments
+AnyMoments = Moments | PairMoments | BoundedMoments
 
 
-def moments_of(signals: Matrix, pairs: Pairs) -> AnyMoments:
+def no_moments(pairs: Pairs, bounds: RowBounds | None = None) -> AnyMoments:
+    """Moments of no samples yet; with `bounds`, of rows that are bounded first."""
+    return Moments(pairs) if bounds is None else BoundedMoments(pairs, bounds)
+
+
+def moments_of(signals: Matrix, pairs: Pairs, bounds: RowBounds | None = None) -> AnyMoments:
     """The moments of one table, plain ones if it has no gaps."""
-    return add_rows(Moments(pairs), signals)
+    return add_rows(no_moments(pairs, bounds), signals)
 
 
 def add_rows(moments: AnyMoments, signals: Matrix) -> AnyMoments:
@@ -191,8 +201,8 @@ def add_rows(moments: AnyMoments, signals: Matrix) -> AnyMoments:
 
 
 def alike(some: Sequence[AnyMoments]) -> list[Any]:
-    """Moments that can be added: all plain, or all of pairs."""
-    if all(isinstance(each, Moments) for each in some):
+    """Moments that can be added: all of one kind."""
+    if not any(isinstance(each, PairMoments) for each in some):
         return list(some)
     return [PairMoments.of_plain(each) if isinstance(each, Moments) else each for each in some]
 
@@ -200,7 +210,7 @@ def alike(some: Sequence[AnyMoments]) -> list[Any]:
 def merged(some: Sequence[AnyMoments]) -> AnyMoments:
     """The moments of all their rows."""
     parts = alike(some)
-    out: AnyMoments = type(parts[0])(parts[0].pairs)
+    out: AnyMoments = parts[0].like()
     for part in parts:
         out.absorb(part)
     return out

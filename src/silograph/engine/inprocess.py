@@ -4,7 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from silograph._util.types import IntVector, Vector
+from silograph.engine.noise import add_noise
 from silograph.errors import ProtocolError
+from silograph.privacy.noise import Noise
 from silograph.protocol.group import SiloGroup
 from silograph.protocol.messages import Task, Total
 from silograph.protocol.method import Cohort, Method, Outcome
@@ -16,10 +18,16 @@ class InProcess:
     """Silos of one owner, on one machine."""
 
     def __init__(
-        self, silos: Sequence[Silo], *, nodes: Sequence[str] = (), report: bool = True, workers: int | None = None
+        self,
+        silos: Sequence[Silo],
+        *,
+        nodes: Sequence[str] = (),
+        report: bool = True,
+        workers: int | None = None,
+        noise: Noise | None = None,
     ) -> None:
         self.group, self._names = SiloGroup(silos, workers=workers), tuple(nodes)
-        self._report = report
+        self._report, self._noise = report, noise
 
     @property
     def cohort(self) -> Cohort:
@@ -35,7 +43,10 @@ class InProcess:
     def exchange(self, method: Method, task: Task) -> Total:
         """Ask every silo, and add up."""
         updates = self.group.ask(method, task, report=self._report, checked=True)
-        return add_up(updates, method.steps[task.header.step].up, method.units(task))
+        fields = method.steps[task.header.step].up
+        if self._noise is not None:
+            updates = add_noise(updates, fields, self._noise, self.group.pairs)
+        return add_up(updates, fields, method.units(task))
 
     def prepare(self, scalars: Mapping[str, float]) -> None:
         """Nothing to do: silos here share the coordinator's method."""

@@ -15,6 +15,7 @@ from silograph._util.types import IntVector, Vector
 from silograph.engine.checkpoint import Checkpoint
 from silograph.engine.inprocess import InProcess
 from silograph.engine.loop import Engine, LoopResult, run_loop
+from silograph.engine.noise import noisy_silos, plan_for, with_min_samples
 from silograph.graph.pairs import Pairs
 from silograph.methods.common.presence import check_silo, lonely_pairs
 from silograph.methods.common.registry import spec_of
@@ -79,13 +80,17 @@ def learn_silos(
     """Learn every silo's graph and the consensus, all silos in this process.
 
     `nodes` are names by which an error calls nodes. `checkpoint` is a folder to write each round to, and to go on from
-    if it has some. `start` is the consensus of a similar study, such as the last one on a path of couplings.
+    if it has some. `start` is the consensus of a similar study, such as the last one on a path of couplings. With ε,
+    silos must be of bounded rows (data/bounded.py).
     """
-    settings = with_unit(settings, silos)
+    settings = with_unit(with_min_samples(settings, silos), silos)
     for silo in silos:
         check_silo(settings, silo)
-    engine = InProcess(silos, nodes=nodes, report=settings.report, workers=workers)
     run_id = run_identity(silos, settings, start)
+    noise = plan_for(settings, silos[0].study_pairs, len(silos)) if silos else None
+    if noise is not None and settings.noise_on_silos:
+        silos = noisy_silos(silos, noise, folder=None if checkpoint is None else checkpoint / "noise", run_id=run_id)
+    engine = InProcess(silos, nodes=nodes, report=settings.report, workers=workers, noise=noise)
     try:
         return learn_on(engine, settings, run_id=run_id, checkpoint=checkpoint, start=start, on_round=on_round)
     finally:
@@ -94,6 +99,8 @@ def learn_silos(
 
 def with_unit(settings: StudySettings, silos: Sequence[Silo]) -> StudySettings:
     """The settings with the unit of costs: the one given, which must fit every silo, or one that does."""
+    if settings.privacy.noisy:  # it must tell nothing of the data: bounds say how large costs can be
+        return replace(settings, cost_unit=settings.cost_unit_used)
     unit = unit_for([silo.cost for silo in silos]) if settings.cost_unit is None else settings.cost_unit_used
     for silo in silos:
         check_costs(silo.cost, unit, silo.name)

@@ -15,17 +15,23 @@ from silograph._util.types import Matrix, Vector
 from silograph.analysis.graphs import doubts_about_study
 from silograph.analysis.tables import TableFacts, doubts_about_tables, facts_of
 from silograph.data.blocks import fit_in_memory, moments_of_blocks
+from silograph.data.bounded import RowBounds
 from silograph.data.costs import Missing, TableCosts, check_missing, table_costs
 from silograph.data.distances import costs_of_distances
 from silograph.data.pairwise import moments_of
 from silograph.data.serial import serial_correlation
+from silograph.engine.noise import with_min_samples
 from silograph.engine.study import convergence_warning, degree_warning, learn_silos, nodes_warning
 from silograph.errors import DegreeWarning, DoubtfulSilosWarning, NodesWarning, ParameterError
 from silograph.estimators.tables import Table, tables_of
 from silograph.graph.allowed import choose_pairs
 from silograph.graph.graph import graph_on
 from silograph.graph.pairs import Pairs
+from silograph.methods.common.privacy import SETTINGS as PRIVACY_SETTINGS
+from silograph.methods.common.privacy import privacy_of
 from silograph.methods.common.settings import StudySettings
+from silograph.privacy.reading import check_reading, row_bounds
+from silograph.privacy.statement import statement_of
 from silograph.protocol.silo import Silo
 
 
@@ -97,6 +103,24 @@ class ConsensusGraph(BaseEstimator):
         With "precomputed", tables are symmetric matrices (nodes, nodes) of mean squared differences.
     allowed, forbidden : array-like of shape (n, 2), optional
         Pairs of node names or positions: the only ones that may be edges, or the ones that may not.
+    epsilon, delta : float, optional
+        Add noise, so that the consensus is (ε, δ)-differentially private; both or neither. Rows are brought to a length
+        that everybody knows first. Of "oneshot" and "pooled" the one sum carries the noise, and silos' own graphs are
+        made of exact data, outside the guarantee. With all other methods each silo's own numbers carry it, and with
+        them its graph. Needs the extra `privacy`.
+    unit : {"row", "table"}
+        What may be replaced without showing: a row, or a whole table, where each is a person's.
+    rows : "unit" or float
+        Bring each row to length 1, or cut it to a length that is public, where amplitudes matter.
+    collusion : int
+        Silos that may tell their share of the noise; each knows its own.
+    masked : bool, optional
+        Whether silos add shares of the noise, as sites do whose sums are masked, or each adds all of it. By default
+        shares for methods that open one sum; others have none.
+    min_samples : int, optional
+        Rows that every table has at least, which everybody may know; by default those of the smallest table.
+    centres, scales : sequence of float, optional
+        Public numbers, one per node: with `epsilon`, `standardize` subtracts and divides by these.
     report : bool
         Whether silos may tell their own numbers, such as `contributions_`.
     warm_start : bool
@@ -129,6 +153,8 @@ class ConsensusGraph(BaseEstimator):
         Value reached, whether `tol` was met, exchanges of the method, and of the set-up before it.
     alpha_, beta_, nu_, lam_, rho_, degree_
         Parameters used, and the mean degree of the silos' graphs.
+    privacy_ : Statement or None
+        With `epsilon`: the guarantee in numbers (`multiplier` σ₁, `rho`) and in words (`says`).
     doubts_ : tuple of Doubt
         What is doubtful of which silos, as the warnings say it: kind, silos, text.
     silo_names_, n_samples_seen_ : list
@@ -182,6 +208,15 @@ class ConsensusGraph(BaseEstimator):
         metric: Literal["sqeuclidean", "precomputed"] = "sqeuclidean",
         allowed: ArrayLike | None = None,
         forbidden: ArrayLike | None = None,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        unit: Literal["row", "table"] = "row",
+        rows: Literal["unit"] | float = "unit",
+        collusion: int = 1,
+        masked: bool | None = None,
+        min_samples: int | None = None,
+        centres: Sequence[float] | None = None,
+        scales: Sequence[float] | None = None,
         report: bool = True,
         warm_start: bool = False,
         n_jobs: int | None = None,
@@ -195,6 +230,8 @@ class ConsensusGraph(BaseEstimator):
         self.gamma_cap, self.gamma_epsilon, self.first_weight = gamma_cap, gamma_epsilon, first_weight
         self.sums, self.options, self.missing_nodes = sums, options, missing_nodes
         self.missing = missing
+        self.epsilon, self.delta, self.unit, self.rows, self.collusion = epsilon, delta, unit, rows, collusion
+        self.masked, self.min_samples, self.centres, self.scales = masked, min_samples, centres, scales
         self.report, self.warm_start, self.n_jobs = report, warm_start, n_jobs
 
     def fit(self, X: Any, y: Any = None, groups: ArrayLike | None = None) -> Self:
@@ -208,7 +245,9 @@ class ConsensusGraph(BaseEstimator):
         tables = tables_of(X, groups, square=square, missing_nodes=some, missing=self.missing)
         names = tables[0].names
         pairs = choose_pairs(names, allowed=self.allowed, forbidden=self.forbidden, may_isolate=settings.zeta_used > 0)
-        silos, facts = zip(*(self._silo(table, pairs, settings) for table in tables), strict=True)
+        bounds = row_bounds(settings.privacy, names)
+        silos, facts = zip(*(self._silo(table, pairs, settings, bounds) for table in tables), strict=True)
+        settings = with_min_samples(settings, silos)
         self._give_steps(silos)
         start = self._start(pairs, names)
         study = learn_silos(silos, settings, nodes=names, start=start, workers=self._workers())
@@ -231,6 +270,7 @@ class ConsensusGraph(BaseEstimator):
             study.rho,
         )
         self.degree_ = study.degree
+        self.privacy_ = statement_of(settings.privacy, graphs_inside=settings.noise_on_silos)
         self.doubts_ = (
             *doubts_about_tables(facts, standardize=self.standardize),
             *doubts_about_study(study, self.silo_names_, self.graphs_, self.consensus_graph_, pairs),
@@ -322,7 +362,15 @@ class ConsensusGraph(BaseEstimator):
         given["options"] = dict(self.options or {})
         if isinstance(self.local_steps, Sequence | Mapping):
             del given["local_steps"]  # each silo has its own (_give_steps)
-        return StudySettings(**given)
+        privacy = privacy_of(self.method, {name: getattr(self, name) for name in PRIVACY_SETTINGS})
+        check_reading(
+            privacy,
+            standardize=self.standardize,
+            public=privacy.centres is not None,
+            missing=self.missing,
+            precomputed=self.metric == "precomputed",
+        )
+        return StudySettings(**given, privacy=privacy)
 
     def _workers(self) -> int | None:
         if self.n_jobs is None or self.n_jobs == -1:
@@ -331,14 +379,17 @@ class ConsensusGraph(BaseEstimator):
             raise ParameterError(f"n_jobs: expected a whole number ≥ 1, or -1 for all cores, got {self.n_jobs!r}.")
         return int(self.n_jobs)
 
-    def _silo(self, table: Table, pairs: Pairs, settings: StudySettings) -> tuple[Silo, TableFacts]:
+    def _silo(
+        self, table: Table, pairs: Pairs, settings: StudySettings, bounds: RowBounds | None
+    ) -> tuple[Silo, TableFacts]:
         own = pairs if table.present is None else pairs.within(table.present)[0]
         if self.metric == "precomputed":
             cost = costs_of_distances(table.values, own, table.own_names, source=table.silo)
             read = TableCosts(cost=cost, n_samples=None, blocks=None, present=table.present, row_counter=None)
         else:
             keep = settings.holds_out and fit_in_memory(own)
-            moments = moments_of_blocks(table.values, own) if keep else [moments_of(table.values, own)]
+            values = table.values
+            moments = moments_of_blocks(values, own, bounds) if keep else [moments_of(values, own, bounds)]
             read = table_costs(
                 moments,
                 standardize=self.standardize,

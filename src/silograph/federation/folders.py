@@ -70,6 +70,8 @@ class SiteFolder:
         self.invitation = path / "federation.invite"
         self.key = path / "key"  # the private key, made here, which never leaves
         self.key_request = self.key / "request.json"
+        self.pins = path / "pins.json"  # fingerprints of the other sites' keys, compared by people of this site
+        self.pins_lock = path / "pins.lock"  # held while they change; empty
         self.kit = Kit(path / "kit", "client")
         self.nodes = path / "nodes.txt"  # of the federation
         self.audit_log = path / "audit.jsonl"  # requests and answers
@@ -78,6 +80,7 @@ class SiteFolder:
         self.pending = path / "pending"  # SHA.toml: a study that waits for approval; SHA.json: who asked, and when
         self.approved = path / "approved"  # SHA.toml: a study that was approved, to compare others with
         self.ledger = path / "ledger"  # which versions of the table were answered for
+        self.noise = path / "noise"  # what left, or was to leave, with the noise that was drawn for it
         self.witness = path / "witness.json"  # what the coordinator says of our log, where the log does not say so
         self.rounds = path / "rounds"  # SHA: how many rounds of a study were answered; table: of all studies together
         self.answered = path / "answered"  # RUN.GENERATION: empty; that a run was answered, for ever
@@ -89,6 +92,10 @@ class SiteFolder:
     def request(self, site: str) -> Path:
         """The file that goes to the coordinator: a signing request, and no key."""
         return self.path / f"{site}.request.zip"
+
+    def signing_request(self, site: str) -> Path:
+        """What the site's certificate is made from; it is there as soon as the key is."""
+        return self.key / f"{site}.csr"
 
 
 def owner_of_kit(local: Path, name: str) -> Path:

@@ -5,15 +5,16 @@ passes through processes that other parts of the transport can reach too, so eac
 it is for: another site can neither ask in the coordinator's name nor answer in a site's.
 """
 
+import hashlib
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric import padding, rsa, utils
+from cryptography.hazmat.primitives.asymmetric import padding, rsa, types, utils
 from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
 from cryptography.x509.oid import NameOID
 
 from silograph.errors import ProtocolError
@@ -87,3 +88,23 @@ def read_trust(root: Path) -> Trust:
         return Trust(root.read_bytes())
     except (OSError, ValueError) as error:
         raise ProtocolError(f"{root}: the root certificate cannot be read. Was the kit installed?") from error
+
+
+def public_key_fingerprint(certificate: bytes) -> str:
+    """SHA-256 of the public key (SubjectPublicKeyInfo, DER) of a PEM certificate; a renewed one has the same."""
+    try:
+        return _fingerprint_of(x509.load_pem_x509_certificate(certificate).public_key())
+    except ValueError as error:
+        raise ProtocolError("certificate: cannot be read. Was the kit installed, or the request signed?") from error
+
+
+def request_fingerprint(request: bytes) -> str:
+    """The same of a PEM signing request, from which the certificate is made."""
+    try:
+        return _fingerprint_of(x509.load_pem_x509_csr(request).public_key())
+    except ValueError as error:
+        raise ProtocolError("signing request: cannot be read. Ask for it to be made again.") from error
+
+
+def _fingerprint_of(key: types.PublicKeyTypes) -> str:
+    return hashlib.sha256(key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)).hexdigest()

@@ -15,6 +15,7 @@ from pathlib import Path
 from silograph._util.documents import fill, parse_json, read_bytes, show
 from silograph._util.files import write_text
 from silograph.errors import ParameterError, ProtocolError
+from silograph.federation.fingerprints import FINGERPRINT, shown_fingerprint
 from silograph.federation.names import check_federation_name, check_site_name, names_of
 
 INVITATION_FORMAT = "silograph invitation"
@@ -24,7 +25,6 @@ MOST_SITES = 1_000
 MOST_NODES = 200_000
 
 _HOST = re.compile(r"(?=.{1,64}$)[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*")
-_FINGERPRINT = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,13 +49,12 @@ class Invitation:
             raise ProtocolError(
                 f"A site cannot have the server's name, {self.server!r}: its certificate would speak for the server."
             )
-        if not _FINGERPRINT.fullmatch(self.fingerprint):
+        if not FINGERPRINT.fullmatch(self.fingerprint):
             raise ProtocolError(f"The fingerprint must have 64 hexadecimal digits, got {self.fingerprint[:80]!r}.")
 
     def shown_fingerprint(self) -> str:
         """The fingerprint as people compare it: `AB:CD:…`, as `openssl x509 -fingerprint -sha256` prints it."""
-        digits = self.fingerprint.upper()
-        return ":".join(digits[at : at + 2] for at in range(0, 64, 2))
+        return shown_fingerprint(self.fingerprint)
 
 
 def check_host(host: str) -> None:

@@ -21,6 +21,9 @@ REASONS = {
     "out-of-turn": "was asked a round that is not due; the run cannot go on and must be started anew",
     "data-changed": "its data have changed since the run began; bring the old file back there, or start a new run",
     "data": "its data cannot be read, or do not fit the study (cost_unit, pull); the reason is in its own log",
+    "keys": "its keys of this run are gone, as its process was started anew; the run begins anew by itself",
+    "pins": "a site of the study is not pinned there, or another key of it is; its engineer compares fingerprints and "
+    "pins with `silograph site pin`",
     "unknown-run": "does not know the run",
     "busy": "is still at work",
     "kept": "keeps its graph to itself",

@@ -5,8 +5,6 @@ the same bytes with the same function; to a site they are a stranger's, so that 
 """
 
 import hashlib
-import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -17,6 +15,7 @@ import numpy as np
 from silograph._util.checks import check_positive, check_whole, is_number
 from silograph._util.documents import check_keys, fill, fit_value, parse_toml, placing_errors, read_bytes, show
 from silograph.errors import ParameterError
+from silograph.federation.fingerprints import FINGERPRINT
 from silograph.federation.names import check_site_name, name_of, names_of, read_nodes, study_name_of
 from silograph.graph.allowed import choose_pairs
 from silograph.graph.pairs import Pairs
@@ -25,7 +24,6 @@ from silograph.methods.common.settings import StudySettings
 from silograph.privacy.settings import Privacy
 
 LARGEST_STUDY = 1_000_000  # bytes
-KEY = re.compile(r"[0-9a-f]{64}")
 LONGEST_TIMEOUT = 30 * 24 * 3600.0  # what waits longer than a month is lost, and locks cannot count to infinity
 TOP_KEYS = (
     "name",
@@ -174,44 +172,6 @@ def pairs_of(study: StudyFile, nodes: Sequence[str]) -> Pairs:
     )
 
 
-def template(name: str, sites: Sequence[str], nodes_file: str) -> str:
-    """A study file to begin with, every choice explained; without sites, all of the federation take part."""
-    listed = json.dumps(list(sites), ensure_ascii=False)
-    text = TEMPLATE.format(
-        name=json.dumps(name, ensure_ascii=False),
-        nodes=json.dumps(nodes_file, ensure_ascii=False),
-        sites=f"sites = {listed}" if sites else '# sites = ["oslo", "lima"]',
-    )
-    parse_study(text.encode("utf-8", "surrogatepass"), source="study.toml")
-    return text
-
-
-TEMPLATE = """\
-# What this study learns, from whom. Every site gets this file as it is here and approves it by its SHA-256
-# (sha256sum study.toml): after any change, a space even, the sites are asked anew.
-
-name = {name}
-nodes = {nodes}  # beside this file: one name per line, or a .csv or .tsv table whose first row names them
-{sites}  # leave it out for all sites of the federation
-standardize = true  # every site scales each node to unit variance first: units differ between sites, unnoticed
-# scale = [0.1, 10]  # with standardize = false: sites refuse whose mean squared difference is not between these
-share_graphs = true  # each site's own graph comes to the coordinator, unless the site forbids it
-# missing_nodes = "allow"  # where some tables lack nodes: absent, constant or empty columns
-# missing = "pairs"  # where cells are empty: each pair from the rows that have both; "rows": leave rows with gaps out
-# forbid = [["a", "b"]]  # pairs of nodes that cannot be edges; or allow = […]: the only ones that can
-
-[learn]
-method = "exact"
-degree = 5  # edges per node to aim at
-coupling = 0.5  # how much the sites' graphs are drawn together; 0: each site for itself
-
-[policy]
-timeout = 600  # seconds that a site may be silent before on_missing applies
-on_missing = "wait"  # wait: until it is back; continue: without it; stop: end the run
-# quorum = 2  # least number of sites that a result may rest on; by default all, or 2 to continue
-"""
-
-
 def _settings(top: Mapping[str, Any], privacy: Privacy) -> StudySettings:
     """How to learn; whether nodes may be missing is said above, where the nodes are."""
     learn = top.get("learn", {})
@@ -223,14 +183,20 @@ def _settings(top: Mapping[str, Any], privacy: Privacy) -> StudySettings:
 
 def _keys(value: object, sites: tuple[str, ...] | None) -> dict[str, str]:
     """The fingerprints of the sites' public keys, of all sites or of none."""
-    if not isinstance(value, dict) or not all(isinstance(one, str) and KEY.fullmatch(one) for one in value.values()):
+    if not isinstance(value, dict) or not all(map(_is_key, value.values())):
         raise ParameterError(
             '[keys]: expected oslo = "…" for each site, the SHA-256 of its public key in 64 hexadecimal digits. '
             "`silograph federation study` writes them."
         )
     if value and set(value) != set(sites or ()):
         raise ParameterError("[keys]: expected one key for each of the study's sites, and for no others.")
+    if len(set(value.values())) < len(value):
+        raise ParameterError("[keys]: expected another key of each site, got one twice: both would be the same party.")
     return {str(site): str(value[site]) for site in sites or () if value}
+
+
+def _is_key(value: object) -> bool:
+    return isinstance(value, str) and FINGERPRINT.fullmatch(value) is not None
 
 
 def _check_privacy(

@@ -365,7 +365,7 @@ class ExactSplitting:
 def build(settings: StudySettings, model: ModelParameters) -> Method:
     """The method for a study. Where nothing couples the silos, each is alone, or all share the pooled graph."""
     if model.rho == 0:
-        return (Pooled if model.alike else Independent)(settings, model)
+        return Pooled(settings, model, from_one_sum=False) if model.alike else Independent(settings, model)
     if settings.weights == "equal":
         start = model.pooled if model.start is None else model.start
         n = model.n_silos

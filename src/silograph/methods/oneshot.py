@@ -13,13 +13,15 @@ That is for open studies only: the difference of two sums may show one silo (doc
 Where silos lack nodes, both sums are pair by pair, over those who have the pair (common/pooling.py). Everybody receives
 them whole and solves for u on all nodes; a silo's own graph is on its own ones.
 
+With ε the sum carries noise, and everything that others learn is made of it. Rows are of bounded length, at home too.
+
 The certificate is the pooled problem's, which everybody can check; a personal graph's own stays with its silo.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -37,7 +39,7 @@ from silograph.methods.common.registry import MethodSpec, Solver
 from silograph.methods.common.settings import StudySettings
 from silograph.methods.common.setup import COSTS_AND_COUNT, ModelParameters, degree_asked, terms_of
 from silograph.methods.common.setup_checks import ScalarsError
-from silograph.protocol.messages import COSTS, FLAG, NUMBER, Field, Parts, Step, Task, Total
+from silograph.protocol.messages import COSTS, FLAG, NOISY_COSTS, NUMBER, Field, Parts, Step, Task, Total
 from silograph.protocol.method import Answer, Cohort, Decision, Outcome, States, report_on
 from silograph.protocol.silo import Silo, SiloState
 from silograph.protocol.units import Units
@@ -53,6 +55,7 @@ WEIGHING_PULL = 3.0
 ONE_EDGE = 2  # of the degrees' sum
 
 SUM_STEPS = MappingProxyType({"costs": Step(down={}, up={"cost": COSTS})})
+NOISY_SUM_STEPS = MappingProxyType({"costs": Step(down={}, up={"cost": NOISY_COSTS})})
 SUM_STEPS_OF_SOME = MappingProxyType({"costs": COSTS_AND_COUNT})
 WHOLE = Field("pairs", nonnegative=True, whole=True)
 
@@ -90,6 +93,8 @@ class OneSum:
     @property
     def steps(self) -> Mapping[str, Step]:
         """Every kind of exchange."""
+        if self.settings.privacy.noisy:
+            return NOISY_SUM_STEPS
         return SUM_STEPS_OF_SOME if self.settings.may_lack_nodes else SUM_STEPS
 
     @property
@@ -116,8 +121,10 @@ class OneSum:
         return Decision(step="costs")
 
     def merge(self, cohort: Cohort, state: None, total: Total) -> Decision[None]:
-        count = count_of(cohort, total)
-        model = pooled_model(self.settings, total.vector("cost"), cohort.pairs, cohort.n_silos, count)
+        count, cost = count_of(cohort, total), total.vector("cost")
+        if self.settings.privacy.noisy:
+            cost = np.maximum(cost, 0.0)  # noise may bring sums of squares below zero; nothing exact is used to mend it
+        model = pooled_model(self.settings, cost, cohort.pairs, cohort.n_silos, count)
         return Decision(outcome=model, record={"alpha": model.alpha, "beta": model.beta, "lam": model.lam})
 
 
@@ -148,6 +155,43 @@ def pooled_model(
         cost_sum=cost_sum,
         count=count,
     )
+
+
+def check_sum(
+    settings: StudySettings, model: ModelParameters, cost: Vector, weight: float | Vector, pairs: Pairs
+) -> None:
+    """Raise in a silo unless the parameters are those that the sum calls for: nothing else was agreed on."""
+    n_silos, count = model.n_silos, weight if isinstance(weight, np.ndarray) else None
+    alike = weight == n_silos if count is None else ((count == np.round(count)) & (count <= n_silos)).all()
+    if not alike:
+        raise ProtocolError(f"expected a sum in which {n_silos} silos count alike, got {np.max(weight):g}.")
+    due = pooled_model(settings, cost, pairs, n_silos, count)
+    if abs(model.lam - due.lam) > 1e-9 * due.lam:
+        raise ScalarsError(f"lam: expected {due.lam:g}, which the sum calls for, got {model.lam:g}.")
+    near = (model.alpha, model.beta) == (due.alpha, due.beta)
+    if not near and not _is_as_near(settings, model, due, CostSum.of(pairs, cost, weight), pairs):
+        expected, got = f"{due.alpha:g}, {due.beta:g}", f"{model.alpha:g}, {model.beta:g}"
+        raise ScalarsError(f"alpha, beta: expected {expected}, which the sum calls for, got {got}.")
+
+
+def _is_as_near(
+    settings: StudySettings, model: ModelParameters, due: ModelParameters, sums: CostSum, pairs: Pairs
+) -> bool:
+    """Whether α and β serve the degree as well as those found here: machines round differently, and ties jump."""
+    asked = degree_asked(settings, pairs)
+    if asked is None or due.degree is None or abs(model.beta - model.alpha / 2) > 1e-9 * model.beta:
+        return False
+    problem = problem_at(1 / model.alpha, sums.mean, sums.pairs, model.zeta)
+    got = mean_degree(problem, solve_to_rounding(problem, None).w)
+    return abs(got - asked) <= abs(due.degree - asked) + ONE_EDGE / pairs.n_nodes + DEGREE_TOL * asked
+
+
+def conclude(settings: StudySettings, model: ModelParameters, sums: CostSum) -> Decision[Any]:
+    """The end of a study: the pooled graph of the sums, with its certificate."""
+    found = model.pooled_optimum(sums)
+    objective, converged = model.n_silos * found.value, bool(found.gap <= settings.tol)
+    outcome = Outcome(consensus=found.u, objective=objective, gap=found.gap, converged=converged)
+    return Decision(outcome=outcome, record={"objective": objective, "gap": found.gap})
 
 
 # --- the method -------------------------------------------------------------------------------------------------------
@@ -196,7 +240,7 @@ class OneShot:
                 f"expected {self.settings.sums} sums, as the study says, got a {task.header.step!r} step."
             )
         if state.own is None:
-            self._check_model(cost, total, silo.study_pairs)
+            check_sum(self.settings, self.model, cost, total, silo.study_pairs)
         own = OneShotSilo(weight=1.0) if state.own is None else state.own
         least = float(np.min(silo.take(total) if isinstance(total, np.ndarray) else total))
         if not least >= own.weight:
@@ -212,29 +256,6 @@ class OneShot:
         evidence = {"pull": pull, "gap": solution.gap / problem.scale(solution.primal), **losses}
         evidence |= report_on(silo, solution.w, u)  # for its own people: beside the sum, nothing is told
         return Answer(parts={"silos": 1.0}, state=own, graph=solution.w, evidence=evidence)
-
-    def _check_model(self, cost: Vector, weight: float | Vector, pairs: Pairs) -> None:
-        """The parameters must be those that the sum calls for: nothing else was agreed on."""
-        n_silos, count = self.model.n_silos, weight if isinstance(weight, np.ndarray) else None
-        alike = weight == n_silos if count is None else ((count == np.round(count)) & (count <= n_silos)).all()
-        if not alike:
-            raise ProtocolError(f"expected a sum in which {n_silos} silos count alike, got {np.max(weight):g}.")
-        due = pooled_model(self.settings, cost, pairs, n_silos, count)
-        alpha, beta = self.model.alpha, self.model.beta
-        if abs(self.model.lam - due.lam) > 1e-9 * due.lam:
-            raise ScalarsError(f"lam: expected {due.lam:g}, which the sum calls for, got {self.model.lam:g}.")
-        if (alpha, beta) != (due.alpha, due.beta) and not self._is_as_near(due, CostSum.of(pairs, cost, weight), pairs):
-            expected = f"{due.alpha:g}, {due.beta:g}"
-            raise ScalarsError(f"alpha, beta: expected {expected}, which the sum calls for, got {alpha:g}, {beta:g}.")
-
-    def _is_as_near(self, due: ModelParameters, sums: CostSum, pairs: Pairs) -> bool:
-        """Whether α and β serve the degree as well as those found here: machines round differently, and ties jump."""
-        asked = degree_asked(self.settings, pairs)
-        if asked is None or due.degree is None or abs(self.model.beta - self.model.alpha / 2) > 1e-9 * self.model.beta:
-            return False
-        problem = problem_at(1 / self.model.alpha, sums.mean, sums.pairs, self.model.zeta)
-        got = mean_degree(problem, solve_to_rounding(problem, None).w)
-        return abs(got - asked) <= abs(due.degree - asked) + ONE_EDGE / pairs.n_nodes + DEGREE_TOL * asked
 
     def _weigh(self, silo: Silo, problem: LocalProblem, u: Vector, start: Vector | None) -> Answer[OneShotSilo]:
         """γ from the silo's graph under a pull common to all, free of units, and the term by which it then counts."""
@@ -259,17 +280,13 @@ class OneShot:
 
     def begin(self, cohort: Cohort) -> Decision[OneShotState]:
         assert self.model.cost_sum is not None
-        weight = float(cohort.n_silos) if self.model.count is None else self.model.count
-        return self._ask(OneShotState(cost=self.model.cost_sum, weight=weight), 1)
+        return self._ask(OneShotState(cost=self.model.cost_sum, weight=self.model.weight), 1)
 
     def merge(self, cohort: Cohort, state: OneShotState, total: Total) -> Decision[OneShotState]:
         if total.header.step == "weigh":
             state = OneShotState(cost=total.vector("cost"), weight=total.parts["weight"])
             return self._ask(state, total.header.round + 1)
-        found = self.model.pooled_optimum(CostSum.of(cohort.pairs, state.cost, state.weight))
-        objective, converged = cohort.n_silos * found.value, bool(found.gap <= self.settings.tol)
-        outcome = Outcome(consensus=found.u, objective=objective, gap=found.gap, converged=converged)
-        return Decision(outcome=outcome, record={"objective": objective, "gap": found.gap})
+        return conclude(self.settings, self.model, CostSum.of(cohort.pairs, state.cost, state.weight))
 
     def _ask(self, state: OneShotState, number: int) -> Decision[OneShotState]:
         """Down goes the sum: for further weights, or for the silos' own graphs."""

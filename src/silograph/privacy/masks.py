@@ -21,16 +21,32 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from silograph.errors import ProtocolError
-from silograph.protocol.fixed import Limbs, add_limbs, subtract_limbs, zeros
+from silograph.protocol.fixed import Limbs, add_limbs, subtract_limbs
 
 LABEL = b"silograph mask 1"
-KEY_BYTES, LIMB_BYTES = 32, 24
+KEY_BYTES, LIMB_BYTES, LENGTH_BYTES = 32, 24, 8
 NO_NONCE = bytes(16)  # every key is used once
+PIECE = 4096  # numbers
+ZEROS = memoryview(bytes(LIMB_BYTES * PIECE))
 
 
 def encode_injectively(*parts: bytes) -> bytes:
     """Bytes from which each of the parts could be read again: no two lists of parts give the same."""
-    return b"".join(len(part).to_bytes(8, "big") + part for part in parts)
+    return b"".join(len(part).to_bytes(LENGTH_BYTES, "big") + part for part in parts)
+
+
+def decode_injectively(data: bytes, *, most: int) -> list[bytes]:
+    """The parts again, `most` at most; raises for bytes that `encode_injectively` does not make."""
+    parts: list[bytes] = []
+    start = 0
+    while start < len(data):
+        begin = start + LENGTH_BYTES
+        stop = begin + int.from_bytes(data[start:begin], "big")
+        if begin > len(data) or stop > len(data) or len(parts) == most:
+            raise ProtocolError("message: its parts do not fit. It was not made by silograph, or was damaged.")
+        parts.append(data[begin:stop])
+        start = stop
+    return parts
 
 
 def shared_secret(own: X25519PrivateKey, other: bytes) -> bytes:
@@ -41,11 +57,16 @@ def shared_secret(own: X25519PrivateKey, other: bytes) -> bytes:
         raise ProtocolError("key: is none that a secret can be made with. The site that sent it is faulty.") from error
 
 
-def mask_of(secret: bytes, info: bytes, size: int) -> Limbs:
-    """The numbers that a pair of sites shares for one purpose."""
+def apply_mask(limbs: Limbs, secret: bytes, info: bytes, *, subtract: bool) -> None:
+    """Add the numbers that a pair of sites shares for one purpose, or take them out: in pieces that fit the cache."""
     key = HKDF(algorithm=SHA256(), length=KEY_BYTES, salt=None, info=LABEL + info).derive(secret)
-    stream = Cipher(algorithms.ChaCha20(key, NO_NONCE), mode=None).encryptor().update(bytes(LIMB_BYTES * size))
-    return np.frombuffer(stream, dtype="<u8").astype(np.uint64, copy=False).reshape(size, 3)
+    stream = Cipher(algorithms.ChaCha20(key, NO_NONCE), mode=None).encryptor()
+    apply = subtract_limbs if subtract else add_limbs
+    numbers = np.empty((min(len(limbs), PIECE), 3), dtype="<u8")
+    for start in range(0, len(limbs), PIECE):
+        piece = limbs[start : start + PIECE]
+        stream.update_into(ZEROS[: LIMB_BYTES * len(piece)], numbers.data.cast("B"))
+        apply(piece, numbers[: len(piece)].astype(np.uint64, copy=False))
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -66,12 +87,11 @@ class Masker:
         return {name: self._mask(limbs, name, where) for name, limbs in parts.items()}
 
     def _mask(self, limbs: Limbs, part: str, where: Sequence[bytes]) -> Limbs:
-        total = zeros(len(limbs))
-        add_limbs(total, limbs)
+        total = np.copy(limbs)
         for other, secret in self.secrets.items():
             low, high = sorted((self.name, other))
             info = encode_injectively(*where, part.encode(), low.encode(), high.encode())
-            (add_limbs if self.name == low else subtract_limbs)(total, mask_of(secret, info, len(limbs)))
+            apply_mask(total, secret, info, subtract=self.name == high)
         return total
 
 

@@ -6,8 +6,9 @@ has the standard deviation σ = σ₁ · sensitivity on the diagonal and σ/√2
 depends on nothing that noise on M would not protect.
 
 Numbers are multiples of a step, a power of two near σ/2³⁰. To round costs to it moves M, as an integer matrix with the
-same costs, by less than 8 steps in each of its d² entries: so much is added to the sensitivity. That floating point
-has fewer digits than noise, or noise fewer than it should, is thereby no way in.
+same costs, by less than 8 steps in each of its d² entries: so much is added to the sensitivity. Where the largest costs
+that there can be would have more steps than float64 has whole numbers, steps are longer. That floating point has fewer
+digits than noise, or noise fewer than it should, is thereby no way in, and neither is an error that tells of the data.
 """
 
 from collections.abc import Sequence
@@ -26,6 +27,7 @@ from silograph.privacy.settings import Privacy
 
 STEPS_LOG2 = 30  # σ is 2³⁰ to 2³¹ steps
 MOST_STEPS = 2**52  # that a number may have: floats hold them exactly
+LEAST_SCALE = 2.0**10  # of a share, in steps: from there on, shares add up as Gaussians do
 ROUNDING = 8  # steps by which rounding may move an entry of M
 
 
@@ -59,12 +61,17 @@ class Noise:
         """Costs, rounded to even steps, with fresh noise."""
         steps = 2 * np.round(cost / (2 * self.step))
         if steps.max(initial=0.0) > MOST_STEPS:
-            raise ParameterError("epsilon: so little noise cannot be counted out beside costs of this size. Lower it.")
+            raise ValueError("Expected costs of rows that are no longer than the longest, got larger ones.")
         return np.asarray((steps + self.draw(pairs)) * self.step)
 
 
-def plan_noise(privacy: Privacy, *, n_nodes: int, n_sites: int, min_samples: int | None, shared: bool) -> Noise:
-    """The noise of one site; `shared`: it adds its share, and masks hide which part of the noise is whose."""
+def plan_noise(
+    privacy: Privacy, *, n_nodes: int, n_sites: int, min_samples: int | None, shared: bool, n_tables: int = 1
+) -> Noise:
+    """The noise of one site; `shared`: it adds its share, and masks hide which part of the noise is whose.
+
+    `n_tables` is a public bound on the tables in what the noise is added to: all of the study.
+    """
     assert privacy.epsilon is not None
     assert privacy.delta is not None
     if privacy.unit == "row" and min_samples is None:
@@ -77,10 +84,12 @@ def plan_noise(privacy: Privacy, *, n_nodes: int, n_sites: int, min_samples: int
     multiplier = multiplier_for(privacy.epsilon, privacy.delta)
     sensitivity = sqrt(2) * privacy.longest_row**2 / n_rows
     share = 1 / sqrt(n_sites - privacy.collusion) if shared else 1.0
-    # By so much rounding adds to the sensitivity, in units of it: 8 d steps, where a step is at most share·σ/2³⁰
-    slack = ROUNDING * n_nodes * share * multiplier / 2**STEPS_LOG2
-    sigma = multiplier * sensitivity * (1 + slack)
-    step = 2.0 ** floor(log2(share * sigma) - STEPS_LOG2)
+    step = 2.0 ** floor(log2(share * multiplier * sensitivity) - STEPS_LOG2)
+    largest = 2 * n_tables * privacy.longest_row**2  # cost that there can be
+    step = max(step, 2.0 ** ceil(log2(largest / MOST_STEPS) + 1))
+    sigma = multiplier * (sensitivity + ROUNDING * n_nodes * step)
+    if share * sigma < LEAST_SCALE * step:
+        raise ParameterError("epsilon: so little noise cannot be counted out beside costs of this size. Lower it.")
     return Noise(sigma=sigma, share=share, multiplier=multiplier, step=step)
 
 

@@ -14,7 +14,7 @@ from silograph._util.types import Vector
 from silograph.errors import ProtocolError
 from silograph.graph.pairs import Pairs
 from silograph.protocol.fixed import LARGEST_TERM
-from silograph.protocol.messages import HAS, Field, Header, Parts, Task, Update, parts_of
+from silograph.protocol.messages import HAS, Field, Header, Parts, Task, Total, Update, parts_of
 from silograph.protocol.sums import Subtotal, open_parts
 from silograph.protocol.units import LARGEST_COST, Units
 
@@ -36,19 +36,21 @@ def check_parts(
     source: str,
     units: Units | None = None,
     n_silos: int = 1,
+    noise: float = 0.0,
 ) -> None:
     """Raise unless `parts` are just what `fields` say: names, shapes, float64, finite, signs.
 
-    With `units`, they are terms of a sum, or the sum of so many terms: their sizes, too.
+    With `units`, they are terms of a sum, or the sum of so many terms: their sizes, too. By `noise` they may be off.
     """
     _check_names(parts, fields, header, source)
     n_nodes, n_pairs = pairs.n_nodes, pairs.size
     for name, expected in fields.items():
         most = FARTHEST[expected.kind] if units is None else n_silos * _largest(expected, n_nodes, n_pairs, units)
+        off = noise if expected.most == "cost" else 0.0
         part = parts[name]
         if type(part) is float and expected.kind == "number" and (0 if expected.nonnegative else -most) <= part <= most:
             continue  # by far the most
-        complaint = _complaint(part, expected, n_pairs, most, n_silos)
+        complaint = _complaint(part, expected, n_pairs, most + off, n_silos, floor=-off)
         if complaint is not None:
             raise ProtocolError(f"{_place(source, header)}, {name}: {complaint}")
 
@@ -84,8 +86,10 @@ def _largest(expected: Field, n_nodes: int, n_pairs: int, units: Units) -> float
             return number
 
 
-def _complaint(part: Vector | float, expected: Field, n_pairs: int, most: float, n_silos: int) -> str | None:
-    """What is wrong with a part; nothing if it is as it should be."""
+def _complaint(
+    part: Vector | float, expected: Field, n_pairs: int, most: float, n_silos: int, *, floor: float
+) -> str | None:
+    """What is wrong with a part; nothing if it is as it should be. What is not negative is `floor` or more."""
     values = np.asarray(part)
     if values.dtype != FLOAT64:
         return f"expected float64, got {values.dtype}."
@@ -104,7 +108,7 @@ def _complaint(part: Vector | float, expected: Field, n_pairs: int, most: float,
         return f"expected numbers up to {most:g}, got {least:g} to {largest:g}."
     if expected.most == "force" and sqrt(square) > most:
         return f"expected a force of at most {most:g} in all, got {sqrt(square):g}."
-    if expected.nonnegative and least < 0:
+    if expected.nonnegative and least < floor:
         return f"expected numbers ≥ 0, got {least:g}."
     return None
 
@@ -148,6 +152,39 @@ def check_subtotal(subtotal: Subtotal, task: Task, fields: Mapping[str, Field], 
     if subtotal.reported.keys() - {source}:
         raise ProtocolError(f"{source}, round {task.header.round}: tells of silos by name, which no site does.")
     _check_reported(subtotal.reported.get(source, {}), REPORTABLE_TOGETHER, task, source)
+
+
+def check_masked(subtotal: Subtotal, task: Task, fields: Mapping[str, Field], *, pairs: Pairs) -> None:
+    """What can be checked of a masked sum: that it answers this task, in this form, and tells nothing beside."""
+    source = subtotal.source
+    _check_header(subtotal.header, task, source)
+    _check_names(subtotal.parts, fields, task.header, source)
+    for name, expected in fields.items():
+        part, due = subtotal.parts[name], pairs.size if expected.kind == "pairs" else None
+        if due != (None if isinstance(part, int) else len(part)):
+            raise ProtocolError(f"{_place(source, task.header)}, {name}: expected {due or 1} numbers, got others.")
+    if subtotal.reported:
+        raise ProtocolError(f"{_place(source, task.header)}: tells numbers beside the masked sum, which no site does.")
+
+
+def check_opened(total: Total, fields: Mapping[str, Field], *, pairs: Pairs, units: Units, noise: float) -> None:
+    """The sum of masked sums must be one that so many silos can have: masks that do not cancel leave random numbers."""
+    try:
+        check_parts(
+            total.parts,
+            fields,
+            pairs=pairs,
+            header=total.header,
+            source="the sum",
+            units=units,
+            n_silos=total.n_silos,
+            noise=noise,
+        )
+    except ProtocolError as error:
+        raise ProtocolError(
+            f"The sites' masks do not cancel: {error} Sites were told different rosters, keys or tasks, or one of them "
+            "lied; nobody can say which. Start a new run; if that ends alike, ask the sites for their logs."
+        ) from error
 
 
 def _check_header(header: Header, task: Task, source: str) -> None:

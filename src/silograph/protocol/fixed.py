@@ -237,10 +237,14 @@ def limbs_of(whole: int) -> Limbs:
     return np.array([[ring >> shift & (2**64 - 1) for shift in (0, 64, 128)]], dtype=np.uint64)
 
 
+def in_ring(whole: int) -> int:
+    """The whole number, signed, that stands for this one in the ring."""
+    return (whole + RING // 2) % RING - RING // 2
+
+
 def whole_numbers(limbs: Limbs) -> list[int]:
     """The sums as Python integers, signed: for tests and for messages."""
     found = []
     for first, second, third in cast("list[list[int]]", limbs.tolist()):
-        whole = first | second << 64 | third << 128
-        found.append(whole - RING if whole >> 191 else whole)
+        found.append(in_ring(first | second << 64 | third << 128))
     return found

@@ -33,6 +33,7 @@ class Field:
     rounding: Rounding = Rounding.NEAREST  # of terms and sum
     one_longer_than: str | None = None  # of an answer's list: a list of the task, than which it has one number more
     whole: bool = False  # of a task: on all pairs, for silos that lack some, too
+    noisy: bool = False  # of an answer: whether a site adds noise to its sum before it leaves
 
 
 FLAG, COUNT = Field("flag"), Field("number", nonnegative=True, most="pairs")
@@ -40,6 +41,7 @@ WEIGHTS = Field("pairs", "weight", nonnegative=True)
 HAS = Field("pairs", nonnegative=True, most=1.0)  # 1 on the pairs that a silo has
 FORCE = Field("pairs", "slope", most="force")
 COSTS = Field("pairs", "cost", nonnegative=True, most="cost")
+NOISY_COSTS = Field("pairs", "cost", most="cost", noisy=True)
 OBJECTIVE = Field("number", "energy", rounding=Rounding.UP)  # of a primal point: never less than it is
 BOUND = Field("number", "energy", rounding=Rounding.DOWN)  # on the optimum: never more
 GAP = Field("number", "energy", nonnegative=True, rounding=Rounding.UP)

@@ -17,6 +17,7 @@ from silograph.protocol.fixed import (
     add_limbs,
     add_vector,
     fixed_to_number,
+    in_ring,
     number_to_fixed,
     vector_of,
     zeros,
@@ -81,7 +82,7 @@ def combine(subtotals: Sequence[Subtotal]) -> Subtotal:
             if isinstance(mine, np.ndarray) and isinstance(part, np.ndarray):
                 add_limbs(mine, part)
             elif isinstance(mine, int) and isinstance(part, int):
-                parts[name] = mine + part
+                parts[name] = in_ring(mine + part)  # masked numbers go round
     _check_distinct([subtotal.source for subtotal in subtotals])
     reported = {silo: numbers for subtotal in subtotals for silo, numbers in subtotal.reported.items()}
     n_silos = _check_number(sum(subtotal.n_silos for subtotal in subtotals))

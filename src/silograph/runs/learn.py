@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from silograph.analysis.tables import doubts_about_tables
+from silograph.engine.noise import with_min_samples
 from silograph.engine.study import StudyResult, learn_silos
 from silograph.errors import CheckpointError, OutputError, ParameterError, SilographError
 from silograph.local.learn import Settings, learn
@@ -45,8 +46,8 @@ def learn_files(
 
     Settings go by name: degree, alpha, beta, tol, zeta, solver; of one table also what `SmoothGraph` has (max_iter,
     neighbours), of several what `ConsensusGraph` has (method, coupling, sparsity, nu, lam, rounds, pull, options and
-    those of gradient steps); of reading standardize, missing, missing_nodes, keep_rows, drop, key, header, precomputed,
-    allow, forbid.
+    those of gradient steps) and noise (epsilon, delta, unit, rows, collusion, masked, min_samples, public); of reading
+    standardize, missing, missing_nodes, keep_rows, drop, key, header, precomputed, allow, forbid.
 
     The run has its `record`, `consensus_graph`, `graphs` by silo, `history`, `converged`, `warnings` worth telling, and
     `folder`.
@@ -107,7 +108,7 @@ def _learn(
     else:
         begin()
         study = _learn_silos(tables.silos, request.settings, out, on_progress, resumed=resumed is not None)
-        run = study_run(study, request.settings, tables.pairs, context())
+        run = study_run(study, with_min_samples(request.settings, tables.silos), tables.pairs, context())
     if out is not None:
         finish_run(out, run)
     return run

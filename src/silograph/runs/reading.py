@@ -81,6 +81,7 @@ def read_tables(request: LearnRequest, on_progress: OnProgress) -> Tables:
     orders = _orders(found, headers, nodes, options, allowed)
     pairs = options.pairs(nodes, zeta=request.zeta)
     blocks = isinstance(request.settings, StudySettings) and request.settings.holds_out
+    bounds = request.bounds(nodes)
     silos, sources, facts, faults = [], {}, [], Faults()
     with ThreadPoolExecutor(1) as pool:  # checksums read the files once more, beside the reading
         checksums = [pool.submit(sha256_of, one.path) for one in found]
@@ -89,7 +90,15 @@ def read_tables(request: LearnRequest, on_progress: OnProgress) -> Tables:
             with faults.collecting(one):
                 table, _ = options.open_some(one.path)
                 read = read_costs(
-                    one.path, table, pairs, options, order=order, missing_nodes=allowed, blocks=blocks, on_progress=show
+                    one.path,
+                    table,
+                    pairs,
+                    options,
+                    order=order,
+                    missing_nodes=allowed,
+                    blocks=blocks,
+                    bounds=bounds,
+                    on_progress=show,
                 )
                 silo = Silo.on(
                     pairs, read.present, name=one.silo, cost=read.cost, n_samples=read.n_samples, blocks=read.blocks

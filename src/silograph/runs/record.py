@@ -13,6 +13,7 @@ import numpy as np
 
 from silograph._util.plain import PlainDataError, from_plain
 from silograph.errors import GraphError
+from silograph.privacy.statement import Statement
 
 RECORD_FORMAT = 4
 AGAIN = "Run `silograph learn` again, or bring the folder back as it was."
@@ -112,6 +113,7 @@ class RunRecord:
     about: str = ""  # a sentence on the method's consensus, where it has one
     result: ResultRecord
     warnings: Mapping[str, str]  # what a user should know, by what it is about: "degree", "convergence"
+    privacy: Statement | None = None  # the guarantee of a run that carries noise
     federation: FederationRecord | None = None
     versions: Mapping[str, str] = field(default_factory=versions)
 

@@ -1,21 +1,28 @@
 """What a run is asked for: tables, and how to read and to learn from them; kept while the run is unfinished."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from silograph._util.plain import from_plain
+from silograph.data.bounded import RowBounds, read_public
 from silograph.data.costs import MissingNodes, TableOptions
 from silograph.data.folders import FoundTable, find_tables
 from silograph.errors import CheckpointError, ParameterError
 from silograph.local.learn import Settings
+from silograph.methods.common.privacy import SETTINGS, privacy_of
 from silograph.methods.common.registry import UnknownMethodError
 from silograph.methods.common.settings import StudySettings
+from silograph.privacy.reading import check_reading, row_bounds
+from silograph.privacy.settings import OPEN, Privacy
 from silograph.runs.layout import RunLayout
 
-REQUEST_FORMAT = 3
+REQUEST_FORMAT = 4
+PATHS = ("allow", "forbid", "public")
+NOISE = frozenset(SETTINGS) - {"centres", "scales"}  # settings of privacy by name; these two come from a file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +32,28 @@ class LearnRequest:
     found: tuple[FoundTable, ...]
     settings: Settings | StudySettings  # of one table, or of several
     tables: TableOptions
+
+    def __post_init__(self) -> None:
+        check_reading(
+            self.privacy,
+            standardize=self.tables.standardize,
+            public=self.tables.public is not None or self.privacy.centres is not None,
+            missing=self.tables.missing,
+            precomputed=self.tables.precomputed,
+        )
+
+    @property
+    def privacy(self) -> Privacy:
+        """Whether what is opened carries noise."""
+        return self.settings.privacy if isinstance(self.settings, StudySettings) else OPEN
+
+    def bounds(self, nodes: Sequence[str]) -> RowBounds | None:
+        """How rows are bounded, where noise is measured against them."""
+        bounds = row_bounds(self.privacy, nodes)
+        if bounds is None or self.tables.public is None:
+            return bounds
+        centres, scales = read_public(self.tables.public, nodes)
+        return replace(bounds, centres=centres, scales=scales)
 
     @property
     def zeta(self) -> float:
@@ -39,7 +68,7 @@ class LearnRequest:
     def options(self, *, absolute: bool = False) -> dict[str, Any]:
         """How tables are read, as plain data."""
         options = asdict(self.tables) | {"drop": list(self.tables.drop)}
-        for name in ("allow", "forbid"):
+        for name in PATHS:
             if options[name] is not None:
                 options[name] = str(options[name].absolute() if absolute else options[name])
         return options
@@ -63,15 +92,23 @@ def make_request(places: Sequence[Path], given: Mapping[str, Any]) -> LearnReque
     kind: type[Settings | StudySettings] = Settings if len(found) == 1 else StudySettings
     one, several, tables = (_names(of) for of in (Settings, StudySettings, TableOptions))
     for name in given:
-        if name not in one | several | tables:
-            known = ", ".join(sorted(_names(kind) | tables))
+        if name not in one | several | tables | NOISE:
+            known = ", ".join(sorted(_names(kind) | tables | (NOISE if kind is StudySettings else set())))
             raise ParameterError(f"{name}: no such setting. Expected some of {known}.")
+        if kind is Settings and (name in NOISE or name == "public"):
+            raise ParameterError(
+                f"{name}: noise is for what several silos open, and a table alone opens nothing. Its graph is made of "
+                "exact data. Give more tables, or leave it out."
+            )
         if kind is Settings and name in several - one:
             raise ParameterError(f"{name}: it belongs to several silos. Give more tables, or leave it out.")
         if kind is StudySettings and name in one - several:
             raise ParameterError(f"{name}: it belongs to one table. Leave it out.")
     # NumPy's numbers become Python's: settings are written down
     plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}
+    noise = {name: plain.pop(name) for name in NOISE & plain.keys()}
+    if noise:
+        plain["privacy"] = privacy_of(plain.get("method", "exact"), noise)
     return LearnRequest(
         found=tuple(found),
         settings=kind(**{name: value for name, value in plain.items() if name not in tables}),
@@ -92,7 +129,7 @@ def read_request(folder: Path) -> tuple[LearnRequest, tuple[str, ...]]:
             raise CheckpointError(f"{folder}: made by another version of silograph. Start the run anew.")
         request = LearnRequest(
             found=tuple(FoundTable(path=Path(path), name=name, site=site) for path, name, site in data["signals"]),
-            settings=kind(**data["settings"]),
+            settings=_settings(kind, data["settings"]),
             tables=_table_options(data["tables"]),
         )
         return request, tuple(data["sha256"])
@@ -102,13 +139,19 @@ def read_request(folder: Path) -> tuple[LearnRequest, tuple[str, ...]]:
         raise CheckpointError(f"{layout.request}: is damaged ({error}). Start the run anew.") from error
 
 
+def _settings(kind: type[Settings | StudySettings], data: dict[str, Any]) -> Settings | StudySettings:
+    if kind is StudySettings:
+        data = data | {"privacy": from_plain(Privacy, data["privacy"])}
+    return kind(**data)
+
+
 def _names(kind: type) -> set[str]:
     return {field.name for field in fields(kind)}
 
 
 def _table_options(given: Mapping[str, Any]) -> TableOptions:
     options = dict(given)
-    for name in ("allow", "forbid"):
+    for name in PATHS:
         if options.get(name) is not None:
             options[name] = Path(options[name])
     if "drop" in options:

@@ -1,7 +1,7 @@
 """From what was learned to a run: named graphs, and the record of how they came about."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,6 +17,7 @@ from silograph.local import learn as one
 from silograph.local.learn import LearnResult, Settings
 from silograph.methods.common.registry import spec_of
 from silograph.methods.common.settings import StudySettings
+from silograph.privacy.statement import statement_of
 from silograph.runs.reader import RunData
 from silograph.runs.record import FederationRecord, ResultRecord, RunRecord, SiloRecord, finite
 
@@ -91,6 +92,7 @@ def study_run(learned: StudyResult, settings: StudySettings, pairs: Pairs, conte
     about = spec_of(settings.method).about
     told = {name: {**learned.reported.get(name, {}), **learned.evidence.get(name, {})} for name in context.sources}
     record = _record("silos", graphs, told, settings.parameters, result, warnings, context, about)
+    record = replace(record, privacy=statement_of(settings.privacy, graphs_inside=settings.noise_on_silos))
     return RunData(folder=context.folder, record=record, main=consensus, graphs=graphs, history=learned.history)
 
 

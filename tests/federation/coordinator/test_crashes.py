@@ -18,7 +18,8 @@ from silograph.federation.coordinator.run import CoordinatorRun, open_run
 from silograph.federation.envelope import open_message
 from silograph.federation.site.audit import verify
 from testing.conformance import ALGORITHM1, DITTO, EXACT, GIVEN, ONESHOT, assert_same_result, digests, learned_here
-from testing.consortium import NODES, SERVER, SITES, Consortium, Loopback, as_data, close, conduct_elsewhere, processes
+from testing.consortium import NODES, SERVER, SITES, Consortium, Loopback, as_data, conduct_elsewhere, processes
+from testing.cutting import Killed, cut_short, moment_of
 
 # Few rounds of set-up: ν and λ are given
 METHODS = {
@@ -29,65 +30,6 @@ METHODS = {
 }
 LONG = EXACT.replace("rounds = 4", "rounds = 14\ntol = 1e-13")  # until points are mixed, many of which a site keeps
 PAIR = SITES[:2]
-
-
-class Killed(BaseException):
-    """The coordinator's process ends here; no code of it may hold this up."""
-
-
-class Cut:
-    """A line that is cut at a moment: from then on nobody gets through, as when the process is gone."""
-
-    def __init__(self, consortium: Consortium, is_due: Callable[[str, dict, str], bool]) -> None:
-        self.services = consortium.services()
-        self._trust, self._is_due = consortium.trust, is_due
-        self._dead, self._busy = False, 0
-        self._change = threading.Condition()
-
-    def ask(self, site: str, data: bytes, timeout: float, most: int) -> bytes:
-        head = dict(open_message(data, self._trust).head)
-        with self._change:
-            if self._dead:
-                raise Killed
-            self._busy += 1
-        try:
-            self._cut_if(site, head, "before")
-            reply = self.services[site].reply(data)
-            self._cut_if(site, head, "after")
-            return reply
-        finally:
-            with self._change:
-                self._busy -= 1
-                self._change.notify_all()
-
-    def _cut_if(self, site: str, head: dict, moment: str) -> None:
-        with self._change:
-            self._dead = self._dead or self._is_due(site, head, moment)
-            if self._dead:
-                raise Killed
-
-    def end(self) -> None:
-        """Wait for what is under way at the sites, and let their processes end too."""
-        with self._change:
-            self._change.wait_for(lambda: self._busy == 0)
-        close(self.services)
-
-
-def cut_short(consortium: Consortium, run: CoordinatorRun, is_due: Callable[[str, dict, str], bool]) -> bool:
-    """Conduct the run with fresh services until the moment is due; whether it was."""
-    line = Cut(consortium, is_due)
-    try:
-        outcome = consortium.run_attempt(open_run(run.folder), line)
-    except Killed:
-        return True
-    finally:
-        line.end()
-    assert outcome.ended == "done", outcome
-    return False
-
-
-def moment_of(head: dict) -> tuple:
-    return head["kind"], head.get("stage"), head.get("round")
 
 
 @pytest.fixture(scope="module", params=METHODS)

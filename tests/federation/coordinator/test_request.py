@@ -70,4 +70,4 @@ def test_a_process_that_the_site_says_is_gone_is_soon_given_up_though_it_might_h
     monkeypatch.setattr(site_request, "GONE_AFTER", 0.1)
     outcome, _ = conducted(silence=Silence.GONE, times=1000)
     assert outcome.ended == "trouble"
-    assert outcome.troubles == ({"site": "lima", "kind": "lost", "reason": PROCESS_ENDED},)
+    assert outcome.troubles == ({"site": "lima", "kind": "lost", "reason": PROCESS_ENDED, "code": ""},)

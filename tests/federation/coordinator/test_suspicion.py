@@ -661,7 +661,7 @@ def test_a_refusal_ends_the_attempt_with_its_reason(tmp_path, code):
         tmp_path, lambda site: site.resealed(kind="refusal", code=code, body=b""), when=is_first, times=FOR_EVER
     )
     assert ended.outcome.ended == "trouble"
-    assert ended.outcome.troubles == ({"site": HOSTILE, "kind": "refused", "reason": REASONS[code]},)
+    assert ended.outcome.troubles == ({"site": HOSTILE, "kind": "refused", "reason": REASONS[code], "code": code},)
     assert len(ended.attacker.sent) == 1
 
 

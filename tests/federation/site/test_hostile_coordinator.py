@@ -138,7 +138,8 @@ def test_a_study_with_coupling_cannot_be_made_one_without_and_the_graph_stays(tm
         ('method = "exact"\nnu = 2.0\nlam = 0.05\n' + GIVEN, lambda s: s | {"rho": 0.0}, "rho"),
         ('method = "exact"\nnu = 2.0\nlam = 0.05\n' + GIVEN, lambda s: s | {"lam": 0.0}, "lam"),
         ('method = "exact"\ncoupling = 0\n' + GIVEN, lambda s: s | {"rho": 0.3}, "rho"),
-        ('method = "pooled"\n' + GIVEN, lambda s: s | {"alike": 1.0}, "alike"),
+        ('method = "pooled"\n' + GIVEN, lambda s: s | {"alike": 1.0}, "rho, alike"),
+        ('method = "ditto"\n' + GIVEN, lambda s: s | {"alike": 1.0}, "alike"),
     ],
 )
 def test_parameters_to_which_study_and_set_up_cannot_lead_are_refused(tmp_path, learn, change, name, restarted):
@@ -209,7 +210,8 @@ def test_learning_is_not_answered_before_set_up(hostile):
         (COUPLED, [("costs", {}), ("costs", {})], "another step"),
         (COUPLED, [("costs", {}), ("forces", {"u": 0.1, "alpha": 5.0, "beta": 2.5})], "alpha, beta"),
         (COUPLED, [("costs", {}), *[("forces", {"u": 0.1, "alpha": 0.5, "beta": 0.25})] * 2], "another step"),
-        ('method = "pooled"\n' + GIVEN, [("costs", {}), ("forces", {"u": 0.1, "alpha": 0.5, "beta": 0.25})], "another"),
+        ('method = "pooled"\n' + GIVEN, [("costs", {}), ("costs", {})], "one sum"),
+        ('method = "ditto"\n' + GIVEN, [("costs", {}), ("forces", {"u": 0.1, "alpha": 0.5, "beta": 0.25})], "another"),
         ('method = "exact"\ndegree = 3', [("degree", {"theta": 1.0})], "another step"),
         ('method = "exact"\ndegree = 3', [("rule", {}), *[("degree", {"theta": 1.0})] * 61], "at most 60 trials"),
     ],

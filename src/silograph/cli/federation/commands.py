@@ -77,12 +77,15 @@ def approve(
 ) -> None:
     """Sign a request."""
     need_nvflare()
-    from silograph.federation.nvflare.authority import sign_request
+    from silograph.federation.fingerprints import shown_fingerprint
+    from silograph.federation.nvflare.authority import read_request, sign_request
 
-    site = request.name.removesuffix(".request.zip")
-    target = out or Path(f"{site}.signed.zip")
-    made = sign_request(federation_folder(folder), request, target, force=force)
+    home = federation_folder(folder)
+    site, key = read_request(home, request)
+    made = sign_request(home, request, out or Path(f"{site}.signed.zip"), force=force)
     typer.echo(f"Send to {site}: {made.name}")
+    typer.echo(f"The key that was signed; make sure by telephone that {site} has just this one:")
+    typer.echo(f"  {shown_fingerprint(key)}")
     typer.echo(f"There: silograph site join {made.name} --data THEIR-TABLE-OR-FOLDER")
 
 
@@ -117,6 +120,42 @@ def status(
         typer.echo(json.dumps(data, indent=2))
     else:
         Console(width=None if Console().is_terminal else PIPE_WIDTH).print(status_tables(data))
+
+
+STUDY_HELP = """Write a study of the federation's sites, to edit and to run: study.toml, every choice explained.
+
+From three sites on, sums are masked, so that the coordinator sees no site's part of them. Such a study names the sites'
+public keys; so all of them must have joined.
+"""
+
+
+@app.command(help=STUDY_HELP)
+@guard()
+def study(
+    sites: Annotated[
+        list[str] | None, typer.Option(help="Who takes part: --sites oslo lima kyoto. Default: all.", metavar="SITE...")
+    ] = None,
+    more: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
+    name: Annotated[str | None, typer.Option(help="The study's name. Default: the federation's.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="File to write, beside nodes.txt. Default: study.toml in the federation's folder."),
+    ] = None,
+    open_sums: Annotated[
+        bool,
+        typer.Option("--open", help="Let the coordinator see each site's part of the sums; then all methods can run."),
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an earlier study.")] = False,
+    folder: Folder = None,
+) -> None:
+    """Write a study."""
+    need_nvflare()
+    from silograph.cli.federation.study import write_study
+
+    names = [site for group in (*(sites or ()), *(more or ())) for site in group.split(",") if site]
+    home = federation_folder(folder)
+    for line in write_study(home, sites=names, name=name, out=out, open_sums=open_sums, force=force):
+        typer.echo(line)
 
 
 RUN_HELP = """Run a study with the sites, and bring it to its end whatever dies on the way.

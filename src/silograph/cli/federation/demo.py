@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import json
 import shutil
 import signal
 import socket
@@ -17,20 +18,13 @@ import typer
 from silograph._util.files import sha256_of
 from silograph.datasets import make_silos
 from silograph.errors import OutputError, SilosError
-from silograph.federation.folders import FederationFolder
+from silograph.federation.fingerprints import shown_fingerprint
+from silograph.privacy.settings import LEAST_MASKED_SITES
 
 NAMES = ("oslo", "lima", "kyoto", "nairobi", "quito", "hanoi", "tunis", "perth")
 N_NODES, N_SAMPLES = 30, 200
-MARKER = ".silograph-demo"
+MARKER, ALONE = ".silograph-demo", "pooled-on-one-machine"
 CONNECT_SECONDS = 60.0
-STUDY = """name = "demo"
-nodes = "nodes.txt"
-
-[learn]
-method = "exact"
-degree = 5
-coupling = 0.5
-"""
 
 
 def demonstrate(out: Path, *, n_sites: int, force: bool) -> None:
@@ -42,8 +36,13 @@ def demonstrate(out: Path, *, n_sites: int, force: bool) -> None:
     show.say("Three sites of made-up signals that share most of their graph" if n_sites == 3 else f"{n_sites} sites")
     _write_tables(out, sites)
     show.say("First, for comparison, as if all tables lay on one machine")
-    show.run("learn", *(f"{site}.csv" for site in sites), "--degree", "5", "--out", "pooled-on-one-machine")
+    masked = n_sites >= LEAST_MASKED_SITES
+    options = ["--method", "oneshot" if masked else "exact", "--degree", "5", "--standardize"]
+    show.run("learn", *(f"{site}.csv" for site in sites), *options, "--out", ALONE)
     _found_federation(show, sites)
+    _pin(show, sites)
+    show.say("The coordinator writes the study; it names the sites and their keys" if masked else "The study")
+    show.run("federation", "study", "--folder", "demo")
     with contextlib.ExitStack() as running:
         running.enter_context(show.start("federation", "start", "--folder", "demo"))
         for site in sites:
@@ -60,7 +59,7 @@ def demonstrate(out: Path, *, n_sites: int, force: bool) -> None:
     show.run("site", "log", "--folder", sites[0], "--last", "12")
     for site in sites:
         show.run("site", "log", "--verify", "--folder", site)
-    _compare(show, out, sites)
+    _compare(show, out, sites, shared=not masked)
     show.say(f"Done in {time.monotonic() - began:.0f} s. Everything is in {out}/: run/ has the graphs.")
 
 
@@ -143,12 +142,23 @@ def _found_federation(show: _Show, sites: Sequence[str]) -> None:
     show.run(
         "federation", "new", "demo", "--server", "localhost", "--port", port, "--nodes", "nodes.txt", "--sites", *sites
     )
-    FederationFolder(show.folder / "demo").study.write_text(STUDY, encoding="utf-8")
     for site in sites:
         show.say(f"{site} asks to join, is approved, and joins")
         show.run("site", "request", "demo/demo.invite", "--site", site)
         show.run("federation", "approve", f"{site}/{site}.request.zip", "--folder", "demo")
         show.run("site", "join", f"{site}.signed.zip", "--data", f"{site}.csv")
+
+
+def _pin(show: _Show, sites: Sequence[str]) -> None:
+    """Each site's people ask the others for their fingerprints; here, the demo stands for the telephone."""
+    show.say("Each site pins the others' keys, whose fingerprints they tell each other by telephone")
+    keys = {}
+    for site in sites:
+        keys[site] = json.loads(show.run("site", "pin", "--json", "--folder", site, visible=False))["keys"][site]
+    for site in sites:
+        for other in sites:
+            if other != site:
+                show.run("site", "pin", other, shown_fingerprint(keys[other]), "--folder", site)
 
 
 def _wait_for_sites(show: _Show, n_sites: int) -> None:
@@ -161,11 +171,17 @@ def _wait_for_sites(show: _Show, n_sites: int) -> None:
     raise SilosError(f"The demo stopped: the sites did not connect. See {show.folder}/*/logs/.")
 
 
-def _compare(show: _Show, out: Path, sites: Sequence[str]) -> None:
-    show.say("The same to the last bit as on one machine?")
-    for part in ("consensus", *(f"silos/{site}" for site in sites)):
-        here, there = (sha256_of(out / run / part / "edges.csv") for run in ("pooled-on-one-machine", "run"))
-        typer.echo(f"{part}/edges.csv  {here[:16]}…  {'identical' if here == there else f'DIFFERENT: {there[:16]}…'}")
+def _compare(show: _Show, out: Path, sites: Sequence[str], *, shared: bool) -> None:
+    show.say("The same to the last bit as on one machine?" + " Each site's own graph has stayed there" * (not shared))
+    _tell_same(out, "run/consensus", "consensus")
+    for site in sites:
+        own = f"run/silos/{site}" if shared else str(next(out.glob(f"{site}/results/*/own")).relative_to(out))
+        _tell_same(out, own, f"silos/{site}")
+
+
+def _tell_same(out: Path, there: str, alone: str) -> None:
+    first, second = (sha256_of(out / part / "edges.csv")[:16] for part in (there, f"{ALONE}/{alone}"))
+    typer.echo(f"{there}/edges.csv  {first}…  {'identical' if first == second else f'DIFFERENT: {second}…'}")
 
 
 def _free_port() -> int:

@@ -8,7 +8,6 @@ from silograph.errors import ParameterError
 from silograph.federation.folders import FederationFolder
 from silograph.federation.names import check_site_name, read_nodes
 from silograph.federation.nvflare.authority import new_kits
-from silograph.federation.study_file import template
 
 NO_NODES = "# Names of the nodes, one per line, in the order of the results. Every site's table must have just these.\n"
 
@@ -25,7 +24,6 @@ def found_federation(
     invitation = new_kits(folder, name=name, server=server, port=port, sites=sites, nodes=names)
     made = FederationFolder(folder)
     write_text(made.nodes, NO_NODES if names is None else "\n".join(names) + "\n")
-    write_text(made.study, template(name, sites, made.nodes.name))
     missing = [] if names is not None else [f"Write the names of your nodes into {made.nodes} before you run a study."]
     return [
         f"Founded {name} in {folder}/.",
@@ -36,8 +34,8 @@ def found_federation(
         f"  {invitation.shown_fingerprint()}",
         f"There: silograph site request {made.invitation(name).name} --site {'|'.join(sites)}",
         "Here, for each request that comes back: silograph federation approve SITE.request.zip",
-        f"Then: silograph federation start; edit {made.study};",
-        f"      silograph federation run {made.study} --out run/",
+        "When all have joined: silograph federation start; silograph federation study;",
+        f"      edit {made.study}; silograph federation run {made.study} --out run/",
         f"Keep {made.authority}/ secret, and away from the server except while you approve sites.",
         *missing,
     ]

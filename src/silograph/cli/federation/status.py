@@ -13,8 +13,9 @@ from silograph.federation.coordinator.history import History
 from silograph.federation.coordinator.run import CoordinatorRun, list_runs
 from silograph.federation.coordinator.supervisor import FRESH_SECONDS, POLL_SECONDS, ServerAwayError
 from silograph.federation.coordinator.survey import read_status
+from silograph.federation.fingerprints import shown_fingerprint
 from silograph.federation.folders import FederationFolder
-from silograph.federation.nvflare.authority import read_federation
+from silograph.federation.nvflare.authority import read_federation, site_keys
 from silograph.federation.nvflare.session import ServerSession
 
 SURVEY_SECONDS = 60.0  # for the sites to say how they are
@@ -33,11 +34,12 @@ def status_data(folder: Path, *, ask: bool) -> dict[str, Any]:
                 connected = _connected(session)
         except ServerAwayError:
             pass
-    replies = read_status(federation)["sites"]
+    replies, keys = read_status(federation)["sites"], site_keys(folder)
     sites = [
         {
             "site": site,
-            "joined": federation.certificate(site).exists(),
+            "joined": site in keys,
+            "key": keys.get(site),
             "connected": connected is not None and site in connected,
             "last_seen": (connected or {}).get(site) or replies.get(site, {}).get("at"),
             "version": replies.get(site, {}).get("version"),
@@ -99,6 +101,11 @@ def status_tables(data: dict[str, Any]) -> Group:
             DATA.get(site["data"], site["data"]) or "–",
         )
         table.add_row(*(Text(visible(cell)) for cell in cells))
+    keys = Table(title=Text("Keys of the sites, which pin each other's: silograph site pin"), title_justify="left")
+    for name in ("site", "fingerprint"):
+        keys.add_column(name, overflow="fold")
+    for site in data["sites"]:
+        keys.add_row(Text(visible(site["site"])), Text(shown_fingerprint(site["key"]) if site["key"] else "–"))
     runs = Table(title=Text("Runs"), title_justify="left")
     for name in ("run", "study", "sites", "state", "round", "gap", "last"):
         runs.add_column(name)
@@ -107,7 +114,7 @@ def status_tables(data: dict[str, Any]) -> Group:
         gap = "–" if run["gap"] is None else f"{run['gap']:.1e}"
         about = (run["run"], run["study"], ", ".join(run["sites"]), run["state"], at, gap, _ago(run["last"]))
         runs.add_row(*(Text(visible(cell)) for cell in about))
-    return Group(table, runs) if data["runs"] else Group(table)
+    return Group(table, keys, runs) if data["runs"] else Group(table, keys)
 
 
 def _ago(moment: float | None) -> str:

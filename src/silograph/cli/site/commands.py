@@ -12,7 +12,7 @@ from rich.text import Text
 from silograph.cli.folders import Systemd, site_folder
 from silograph.cli.output import PIPE_WIDTH, guard, need_nvflare, visible
 from silograph.cli.site.account import say
-from silograph.errors import SilographError
+from silograph.errors import ParameterError, SilographError
 from silograph.federation.folders import SiteFolder
 
 app = typer.Typer(
@@ -36,6 +36,7 @@ def request(
     from silograph.federation.invitation import read_invitation
 
     need_nvflare()
+    from silograph.cli.site.pin import own_key
     from silograph.federation.nvflare.kits import make_request
 
     invited = read_invitation(invitation)
@@ -46,6 +47,7 @@ def request(
         "Root certificate (compare it with what the coordinator tells you by telephone):",
         f"  {invited.shown_fingerprint()}",
         f"The private key is in {SiteFolder(home).key}/ and stays there.",
+        *own_key(home),
         f"Send to the coordinator: {_near(made)}",
         "Then, with what comes back: "
         f"silograph site join {site}.signed.zip --data YOUR-TABLE-OR-FOLDER{_option(home, site)}",
@@ -114,6 +116,7 @@ def join(
 def start(folder: Folder = None, systemd: Systemd = False) -> None:
     """Host the site."""
     need_nvflare()
+    from silograph.cli.site.pin import not_pinned
     from silograph.federation.nvflare.hosting import host_site
     from silograph.federation.nvflare.systemd import systemd_unit
     from silograph.federation.site.settings import read_site
@@ -123,7 +126,42 @@ def start(folder: Folder = None, systemd: Systemd = False) -> None:
     if systemd:
         typer.echo(systemd_unit("site", home))
     else:
+        say(*not_pinned(home))
         host_site(home, say=typer.echo)
+
+
+PIN_HELP = """Pin the key of another site, so that this site masks its numbers for it and for nobody who poses as it.
+
+The coordinator can certify any key for any name. So ask the other site's own people, by a second way such as the
+telephone, for the fingerprint that this command shows there, and pin it here. Without an argument, shows this site's
+own fingerprint and what is pinned.
+"""
+
+
+@app.command(help=PIN_HELP)
+@guard()
+def pin(
+    site: Annotated[str | None, typer.Argument(help="The other site.")] = None,
+    fingerprint: Annotated[str | None, typer.Argument(help="Of its key, whole: AB:CD:…, colons or not.")] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Pin it although another key of this site was pinned before.")
+    ] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Take the pin away.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all fingerprints as JSON.")] = False,
+    folder: Folder = None,
+) -> None:
+    """Pin, take a pin away, or list."""
+    from silograph.cli.site.pin import pin_site, show_pins, unpin_site
+
+    home = site_folder(folder)
+    if site is None:
+        show_pins(home, as_json=as_json)
+    elif remove:
+        unpin_site(home, site)
+    elif fingerprint is None:
+        raise ParameterError(f"{site}: expected the fingerprint of its key too, or --remove. Ask {site} for it.")
+    else:
+        pin_site(home, site, fingerprint, replace=replace)
 
 
 APPROVE_HELP = """Approve a study, so that this site answers its rounds for the table as it is now.

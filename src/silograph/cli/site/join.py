@@ -8,6 +8,7 @@ import numpy as np
 
 from silograph._util.checks import list_names
 from silograph._util.files import write_text
+from silograph.cli.site.pin import not_pinned, own_key
 from silograph.errors import SilosError
 from silograph.federation.folders import SiteFolder
 from silograph.federation.invitation import Invitation
@@ -52,6 +53,8 @@ def join_federation(home: Path, signed: Path, data: Sequence[Path], limits: dict
         summary,
         f"Joined {invitation.name} as {settings.name}. Your limits are in {folder.settings}; edit them at any time.",
         *(_leaves_together(settings) if found.several else _leaves(settings)),
+        *own_key(home),
+        *not_pinned(home),
         "Next: silograph site start",
     ]
 

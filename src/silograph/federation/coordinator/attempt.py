@@ -9,8 +9,9 @@ import numpy as np
 
 from silograph._util.locks import Lock
 from silograph.engine.study import learn_on
-from silograph.errors import SilographError
+from silograph.errors import SilographError, SilosError
 from silograph.federation.coordinator.history import History
+from silograph.federation.coordinator.masking import KeyExchange, plan_exchange
 from silograph.federation.coordinator.quarantine import Quarantine
 from silograph.federation.coordinator.request import Channel, RunDescription, SitesTroubleError, StoppedError, Transport
 from silograph.federation.coordinator.results import write_results
@@ -18,7 +19,9 @@ from silograph.federation.coordinator.run import CoordinatorRun, Outcome
 from silograph.federation.coordinator.sites import Sites
 from silograph.federation.coordinator.witnesses import Witnesses
 from silograph.federation.identity import Signer, Trust
-from silograph.federation.study_file import pairs_of
+from silograph.federation.keys import Terms
+from silograph.federation.study_file import StudyFile, pairs_of
+from silograph.graph.pairs import Pairs
 from silograph.protocol.method import RoundRecord
 from silograph.protocol.units import STANDARDISED
 
@@ -75,7 +78,8 @@ def _go_on(
     )
     largest_cost = STANDARDISED if study.standardize else np.inf
     some = study.settings.may_lack_nodes
-    sites = Sites(channel, pairs, largest_cost=largest_cost, missing_nodes=some)
+    keys = _plan_keys(run, study, pairs, trust) if study.settings.privacy.masked else None
+    sites = Sites(channel, pairs, largest_cost=largest_cost, missing_nodes=some, keys=keys)
     history.add_event("resumed" if run.checkpoint.exists() else "started", reason=attempt)
     try:
         _learn(run, sites, history)
@@ -93,6 +97,17 @@ def _go_on(
         sites.close()
     history.add_event("finished")
     return Outcome(attempt=attempt, ended="done")
+
+
+def _plan_keys(run: CoordinatorRun, study: StudyFile, pairs: Pairs, trust: Trust) -> KeyExchange:
+    """How the sites of a masked study get each other's keys; raises, before anything is sent, for other sites."""
+    if run.sites != study.sites:
+        raise SilosError(
+            f"sites: a masked sum is over all sites of the study ({', '.join(study.sites or ())}), the run has "
+            f"{', '.join(run.sites)}. Start a new run."
+        )
+    terms = Terms.of(study, run.run_id, run.sites, run.nodes, pairs.size)
+    return plan_exchange(study, terms, pairs.n_nodes, file=run.keys, trust=trust)
 
 
 def _learn(run: CoordinatorRun, sites: Sites, history: History) -> None:

@@ -21,7 +21,9 @@ from silograph.errors import CheckpointError, OutputError, ParameterError
 HISTORY_FORMAT = 1
 LOCK_SECONDS = 10.0  # to wait for another process's lock, each of which lasts milliseconds
 LONGEST_TEXT = 2000  # characters of what a site sent
-EventKind = Literal["rejected", "refused", "missing", "lost", "resumed", "left-out", "started", "finished"]
+EventKind = Literal[
+    "rejected", "refused", "missing", "lost", "resumed", "left-out", "new-keys", "started", "finished"
+]  # fmt: skip
 
 SCHEMA = f"""
 BEGIN IMMEDIATE;
@@ -148,7 +150,7 @@ class History:
         return self._write(ADD_EVENT, time.time(), *values)
 
     def forget_rounds(self) -> None:
-        """Forget all rounds: the run begins anew with fewer sites."""
+        """Forget all rounds: the run begins anew, with fewer sites or with new keys."""
         self._write("DELETE FROM rounds")
 
     def rounds(self) -> list[Round]:

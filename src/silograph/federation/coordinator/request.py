@@ -66,6 +66,7 @@ class Trouble:
     site: str
     kind: TroubleKind  # its process gone, silent too long, unwilling, not believed
     reason: str
+    code: str = ""  # of a refusal
 
 
 class SitesTroubleError(SilographError):
@@ -137,9 +138,9 @@ class Channel:
 class TroubleFound(Exception):  # noqa: N818 - carries a trouble out of a thread
     """A request that ends without an answer."""
 
-    def __init__(self, site: str, kind: TroubleKind, reason: str) -> None:
+    def __init__(self, site: str, kind: TroubleKind, reason: str, code: str = "") -> None:
         super().__init__(reason)
-        self.trouble = Trouble(site, kind, reason)
+        self.trouble = Trouble(site, kind, reason, code)
 
 
 class NotNeeded(Exception):  # noqa: N818 - no error
@@ -252,7 +253,7 @@ class SiteRequest(Generic[T]):
             raise ProtocolError("message: refuses for a reason that silograph does not have.")
         self.channel.history.see_site(self.site, state=code, note=REASONS[code])
         if code not in self.passing:
-            raise TroubleFound(self.site, "refused", REASONS[code])
+            raise TroubleFound(self.site, "refused", REASONS[code], code)
         self._check_timeout("has not approved the study" if code == "unapproved" else "has not answered")
         if code == "busy" or self.greeted:  # a site that says so at once, and again, is not to keep us busy
             self.over.wait(REACH_PAUSE)

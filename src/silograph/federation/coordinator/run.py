@@ -2,7 +2,8 @@
 
     about.json        the run: its nodes, its sites, those left out, its generation
     study.toml        the study file, as it was sent
-    checkpoint.G/     after every round, of generation G: each site that is left out begins a new generation
+    checkpoint.G/     after every round, of generation G: sites that are left out begin a new generation, and so do
+                      new keys of a masked study; `keys` there: the sites' keys, once all sites have them
     history.sqlite    rounds, sites and events, to be read while the run goes on
     quarantine/       answers that were not believed
     outcome.json      how the last attempt ended
@@ -37,7 +38,7 @@ class Outcome:
     attempt: str
     ended: Ended
     message: str = ""
-    troubles: tuple[Mapping[str, str], ...] = ()  # site, kind, reason
+    troubles: tuple[Mapping[str, str], ...] = ()  # site, kind, reason, code
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +66,11 @@ class CoordinatorRun:
     def checkpoint(self) -> Path:
         """Where rounds are written."""
         return self.folder / f"checkpoint.{self.generation}"
+
+    @property
+    def keys(self) -> Path:
+        """The sites' signed keys for a masked sum; there once all sites have them."""
+        return self.checkpoint / "keys"
 
     @property
     def history(self) -> Path:
@@ -103,6 +109,12 @@ class CoordinatorRun:
             left_out={**self.left_out, **reasons},
             generation=self.generation + 1,
         )
+        changed._write()
+        return changed
+
+    def begin_anew(self) -> "CoordinatorRun":
+        """Begin the run anew with the same sites: those of a masked study make new keys."""
+        changed = replace(self, generation=self.generation + 1)
         changed._write()
         return changed
 

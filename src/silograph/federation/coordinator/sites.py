@@ -17,6 +17,7 @@ import numpy as np
 from silograph._util.documents import parse_json, show
 from silograph._util.types import IntVector, Vector
 from silograph.errors import ProtocolError
+from silograph.federation.coordinator.masking import KeyExchange
 from silograph.federation.coordinator.request import (
     SMALL_BODY,
     Channel,
@@ -31,7 +32,7 @@ from silograph.federation.coordinator.request import (
 from silograph.federation.envelope import SignedMessage, VerifiedMessage
 from silograph.graph.pairs import Pairs
 from silograph.methods.common.presence import nodes_of
-from silograph.protocol.checks import check_subtotal, check_update
+from silograph.protocol.checks import check_masked, check_opened, check_subtotal, check_update
 from silograph.protocol.codec import decode_answer, decode_update, encode_task, largest_update
 from silograph.protocol.fixed import MOST_TERMS
 from silograph.protocol.messages import Field, Header, Parts, Task, Total, Update, graph_fields, parts_of
@@ -46,12 +47,19 @@ class Sites:
     """Sites that are elsewhere. Each has one silo, or answers with the sum over several."""
 
     def __init__(
-        self, channel: Channel, pairs: Pairs, *, largest_cost: float = np.inf, missing_nodes: bool = False
+        self,
+        channel: Channel,
+        pairs: Pairs,
+        *,
+        largest_cost: float = np.inf,
+        missing_nodes: bool = False,
+        keys: KeyExchange | None = None,
     ) -> None:
         self.sites, self._pairs = channel.run.silos, pairs
         self.n_silos: dict[str, int] = {}  # of each site, as it said when it was greeted first
         self._largest_cost = largest_cost
         self._missing_nodes = missing_nodes  # whether sites may lack some
+        self._keys = keys  # of a masked study
         self.nodes: Mapping[str, IntVector | None] = dict.fromkeys(self.sites) if not missing_nodes else {}
         self.traffic = Traffic()  # of the last exchange
         self._channel = channel
@@ -73,7 +81,10 @@ class Sites:
             raise SitesTroubleError([Trouble(most, "rejected", reason)])
 
     def exchange(self, method: Method, task: Task) -> Total:
-        """Ask every site, check every answer, add up."""
+        """Ask every site, check every answer, add up; where sums are masked, check what they add up to."""
+        keys = self._keys if self._scalars is None else None  # after set-up, nothing that is sent depends on data
+        if keys is not None and not keys.is_done:
+            self._exchange_keys(keys)
         header = task.header
         fields = method.steps[header.step].up
         units = replace(method.units(task), largest_cost=self._largest_cost)
@@ -90,7 +101,22 @@ class Sites:
         def parse(site: str, reply: VerifiedMessage) -> Update | Subtotal:
             return self._parse_answer(site, reply, task, fields, units)
 
-        return add_answers(self._ask_all(message, parse, largest=self._largest(fields)), fields, units)
+        total = add_answers(self._ask_all(message, parse, largest=self._largest(fields)), fields, units)
+        if keys is not None:
+            check_opened(total, fields, pairs=self._pairs, units=units, noise=keys.noise)
+        return total
+
+    def _exchange_keys(self, keys: KeyExchange) -> None:
+        """Ask every site for its key, and bring all of them to each. Nobody was asked for a sum before."""
+        largest = keys.terms.largest_statement
+        statements = self._ask_all(self._channel.message("key", b""), keys.take, largest=largest)
+        together = keys.join(statements, self._pairs, self._channel.run.nodes)
+        try:
+            self._ask_all(self._channel.message("peers", together), lambda site, reply: None)
+        except SitesTroubleError as error:  # a site may have keys of an attempt that was cut short
+            again = [replace(one, code="keys") if one.code == "conflict" else one for one in error.troubles]
+            raise SitesTroubleError(again) from error
+        keys.keep(together)
 
     def prepare(self, scalars: Mapping[str, float]) -> None:
         """Keep the scalars that set-up found; all further requests carry them."""
@@ -215,7 +241,13 @@ class Sites:
         _check_speaker(site, answer.silo if isinstance(answer, Update) else answer.source)
         if n_silos != self.n_silos[site]:
             raise ProtocolError(f"message: is a sum over {show(n_silos)} silos; {site} has {self.n_silos[site]}.")
-        if isinstance(answer, Subtotal):
+        if self._keys is not None and self._scalars is None:
+            if isinstance(answer, Update):
+                raise ProtocolError(f"message: {site} sends numbers of its own, where a masked sum was asked for.")
+            check_masked(answer, task, fields, pairs=self._pairs)
+        elif self._keys is not None and answer.reported:
+            raise ProtocolError(f"message: {site} tells numbers of its own, though the study's sums are masked.")
+        elif isinstance(answer, Subtotal):
             check_subtotal(answer, task, fields, pairs=self._pairs, units=units)
         else:
             check_update(answer, task, fields, pairs=self._pairs, units=units)

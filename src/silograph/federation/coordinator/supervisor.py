@@ -26,6 +26,7 @@ ABORT_SECONDS = 15.0  # for the engine to end a job that is given up
 NOTICE_SECONDS = 10.0  # before a person hears that the server does not answer
 LONGEST_RETRY_PAUSE = 30.0  # seconds between two attempts that bring nothing
 MOST_START_REFUSALS = 8  # in a row, of the engine to start a job
+MOST_GENERATIONS = 20  # of a run: sites that never keep their keys for long enough are a fault, not bad luck
 FRESH_SECONDS = 20.0  # since a site was last heard of, up to which it counts as connected
 
 
@@ -242,7 +243,7 @@ class Supervisor:
         return heard > max(time.time() - FRESH_SECONDS, self._unheard.get(site, 0.0))
 
     def _act_on(self, outcome: Outcome) -> None:
-        """Act on the end of an attempt: go on, stop, or leave sites out."""
+        """Act on the end of an attempt: go on, begin anew, stop, or leave sites out."""
         if outcome.ended in ("done", "stopped"):
             return
         if outcome.ended == "failed":
@@ -251,6 +252,9 @@ class Supervisor:
             self._tell(f"{trouble['site']}: {trouble['reason']}.")
             if trouble["reason"] == OUT_OF_REACH:
                 self._unheard[trouble["site"]] = time.time()
+        if forgetful := [trouble["site"] for trouble in outcome.troubles if trouble.get("code") == "keys"]:
+            self._begin_anew(forgetful)
+            return
         lasting = [trouble for trouble in outcome.troubles if trouble["kind"] != "lost" or self._lost_too_long(trouble)]
         final = {trouble["site"]: trouble["reason"] for trouble in lasting}
         if not final:
@@ -258,6 +262,22 @@ class Supervisor:
         if self._policy.on_missing in ("wait", "stop"):  # waiting does not cure a refusal
             raise MissingSitesError(_list_reasons(final) + " The run is kept: when that is cured, go on with --resume.")
         self._leave_out(final)
+
+    def _begin_anew(self, sites: Sequence[str]) -> None:
+        """A new generation with the same sites: masks made of keys that are gone cannot be made again."""
+        named = ", ".join(sites)
+        if self.run.generation >= MOST_GENERATIONS:
+            raise CheckpointError(
+                f"The run was begun anew {MOST_GENERATIONS - 1} times, because sites lost their keys before the sum "
+                f"was whole, {named} last. Find out there why processes end (silograph site log), then start it anew."
+            )
+        self.run = self.run.begin_anew()
+        with History(self.run.history) as history:
+            history.forget_rounds()
+            for site in sites:
+                history.add_event("new-keys", site=site, reason="its keys were gone before the masked sum was whole")
+        self._away, self._lost, self._pause_next = {}, {}, 0.0
+        self._tell(f"The run begins anew with the same sites and new keys, because those of {named} are gone.")
 
     def _lost_too_long(self, trouble: Mapping[str, str]) -> bool:
         """Whether a site whose process is lost has been lost for so long that the policy applies."""

@@ -16,13 +16,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from cryptography import x509
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-
 from silograph._util.documents import parse_json
 from silograph._util.files import make_folder, write_bytes, writing, writing_folder
 from silograph.errors import OutputError, ProtocolError, SilosError
 from silograph.federation.folders import FederationFolder
+from silograph.federation.identity import public_key_fingerprint, request_fingerprint
 from silograph.federation.invitation import Invitation, read_invitation, write_invitation
 from silograph.federation.nvflare.policy import harden_server, tidy_lead
 from silograph.federation.nvflare.provisioning import package_command, participant, read_member, run_nvflare
@@ -58,12 +56,17 @@ def new_kits(
 def sign_request(folder: Path, request_zip: Path, out: Path, *, force: bool = False) -> Path:
     """Sign a site's request into `out`, which goes back to the site. `force` replaces a key that was signed before."""
     federation, request_zip, out = FederationFolder(folder.resolve()), request_zip.resolve(), out.resolve()
-    site, csr = _read_request(request_zip, read_federation(folder))
-    certificate = federation.certificate(site)
-    if certificate.exists() and not force and not _same_key(certificate, csr):
+    site, key = read_request(folder, request_zip)
+    certificate, before = federation.certificate(site), site_key(federation.path, site)
+    if before not in (None, key) and not force:
         raise SilosError(
             f"{request_zip}: the site {site!r} was signed before, for another key. Ask the site whether it made a new "
             "key; if it did, sign again with force. The old key stays valid until its certificate ends."
+        )
+    same = [other for other, known in site_keys(federation.path).items() if known == key and other != site]
+    if same:
+        raise SilosError(
+            f"{request_zip}: has the key of {same[0]!r}. Each site makes its own: ask {site!r} for another."
         )
     if not federation.root_key.exists():
         raise SilosError(
@@ -75,6 +78,48 @@ def sign_request(folder: Path, request_zip: Path, out: Path, *, force: bool = Fa
     make_folder(certificate.parent)
     write_bytes(certificate, signed)
     return out
+
+
+def read_request(folder: Path, request_zip: Path) -> tuple[str, str]:
+    """The site's name and its key's fingerprint; NVFlare then checks that both agree with all else in the file."""
+    invitation = read_federation(folder)
+    try:
+        request = parse_json(read_member(request_zip, "request.json"))
+        site, kind, project = request["name"], request["kind"], request["project"]
+    except (ValueError, KeyError) as error:
+        raise ProtocolError(
+            f"{request_zip}: cannot be read, or is no site's request. Ask the site for SITE.request.zip."
+        ) from error
+    if project != invitation.name:
+        raise SilosError(f"{request_zip}: asks to join {project!r}, this federation is {invitation.name!r}.")
+    if kind != "site" or request.get("cert_type") != "client":  # else somebody could ask to be a lead or the server
+        raise SilosError(f"{request_zip}: asks for the rights of a {kind!r}; sites only are signed.")
+    if site not in invitation.sites:
+        raise SilosError(
+            f"{request_zip}: the site {site!r} is not of this federation, whose sites are "
+            f"{', '.join(invitation.sites)}."
+        )
+    try:
+        return site, request_fingerprint(read_member(request_zip, f"{site}.csr"))
+    except ProtocolError as error:
+        raise ProtocolError(f"{request_zip}: its signing request is damaged. Ask the site to make it again.") from error
+
+
+def site_key(folder: Path, site: str) -> str | None:
+    """The fingerprint of a site's public key, once its request was signed. A renewed certificate has the same."""
+    certificate = FederationFolder(folder).certificate(site)
+    if not certificate.exists():
+        return None
+    try:
+        return public_key_fingerprint(certificate.read_bytes())
+    except ProtocolError as error:
+        raise ProtocolError(f"{certificate}: is damaged. Put it back, or sign the site's request again.") from error
+
+
+def site_keys(folder: Path) -> dict[str, str]:
+    """The fingerprints of all sites that were signed."""
+    found = {site: site_key(folder, site) for site in read_federation(folder).sites}
+    return {site: key for site, key in found.items() if key is not None}
 
 
 def read_federation(folder: Path) -> Invitation:
@@ -132,33 +177,3 @@ def _own_kit_commands(
 def _approve_command(request_zip: Path, federation: FederationFolder, out: Path) -> list[str]:
     options = ["-c", str(federation.authority), "--profile", str(federation.profile), "--out", str(out), "--force"]
     return ["cert", "approve", str(request_zip), *options]
-
-
-def _read_request(request_zip: Path, invitation: Invitation) -> tuple[str, x509.CertificateSigningRequest]:
-    """The site's name and its signing request; NVFlare then checks that both agree with all else in the file."""
-    try:
-        request = parse_json(read_member(request_zip, "request.json"))
-        site, kind, project = request["name"], request["kind"], request["project"]
-    except (ValueError, KeyError) as error:
-        raise ProtocolError(
-            f"{request_zip}: cannot be read, or is no site's request. Ask the site for SITE.request.zip."
-        ) from error
-    if project != invitation.name:
-        raise SilosError(f"{request_zip}: asks to join {project!r}, this federation is {invitation.name!r}.")
-    if kind != "site" or request.get("cert_type") != "client":  # else somebody could ask to be a lead or the server
-        raise SilosError(f"{request_zip}: asks for the rights of a {kind!r}; sites only are signed.")
-    if site not in invitation.sites:
-        raise SilosError(
-            f"{request_zip}: the site {site!r} is not of this federation, whose sites are "
-            f"{', '.join(invitation.sites)}."
-        )
-    try:
-        return site, x509.load_pem_x509_csr(read_member(request_zip, f"{site}.csr"))
-    except ValueError as error:
-        raise ProtocolError(f"{request_zip}: its signing request is damaged. Ask the site to make it again.") from error
-
-
-def _same_key(certificate: Path, csr: x509.CertificateSigningRequest) -> bool:
-    signed = x509.load_pem_x509_certificate(certificate.read_bytes()).public_key()
-    as_bytes = (Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-    return signed.public_bytes(*as_bytes) == csr.public_key().public_bytes(*as_bytes)

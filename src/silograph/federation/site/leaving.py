@@ -18,7 +18,6 @@ WORDS = {
     "degree": "the mean degree of your own graph, at a parameter that the coordinator tries",
     "force_square": "how strong a force would hold your graph at the pooled one",
     "force": "the force between your graph and the consensus, for each pair: it tells z/N again",
-    "slope": "the force between your graph and the pooled one, for each pair: it tells z/N again",
     "target": "where your side would have the consensus, for each pair",
     "metric": "how firmly your graph resists, for each pair: it tells which edges you have",
     "products": "inner products of your steps, a few numbers",

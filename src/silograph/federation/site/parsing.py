@@ -31,6 +31,8 @@ def parse_hello(request: VerifiedMessage) -> tuple[StudyFile, tuple[str, ...], t
         raise Refused("malformed", "this site is not among the silos of the run")
     if study.sites is not None and not set(silos) <= set(study.sites):
         raise Refused("sites", f"{', '.join(silos)}: the study names others")
+    if study.settings.privacy.masked and silos != study.sites:
+        raise Refused("sites", f"{', '.join(silos)}: a masked sum is over all sites of the study, in its order")
     if len(silos) < study.policy.needed(len(study.sites or silos)):
         raise Refused("sites", f"{len(silos)} sites are fewer than the study promises")
     if study.nodes is not None and study.nodes != nodes:
@@ -64,10 +66,13 @@ def parse_n_silos(request: VerifiedMessage) -> int:
     return n_silos
 
 
-def contents_of(answer: Update | Subtotal) -> str:
+def contents_of(answer: Update | Subtotal, *, masked: bool = False) -> str:
     """The names in an answer and how many numbers each has, never the numbers."""
     parts = parts_of(answer) if isinstance(answer, Update) else answer.parts
     told = answer.reported if isinstance(answer, Update) else answer.reported.get(answer.source, {})
     sizes = [f"{name} ({1 if isinstance(part, float | int) else len(part)})" for name, part in parts.items()]
     text = ", ".join([*sizes, *(f"{name} (1, reported)" for name in told)])
-    return text if isinstance(answer, Update) else f"the sum over {answer.n_silos} tables: {text}"
+    if isinstance(answer, Update):
+        return text
+    over = f" over {answer.n_silos} tables" if answer.n_silos > 1 or not masked else ""
+    return f"{'a masked sum' if masked else 'the sum'}{over}: {text}"

@@ -1,7 +1,7 @@
 """What a run leaves at a site: of one table its graph and the consensus, of several a run's folder like any other."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from math import nan
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from silograph.federation.study_file import StudyFile
 from silograph.graph.graph import graph_on
 from silograph.graph.pairs import Pairs
 from silograph.methods.common.setup import SetupMethod
+from silograph.privacy.statement import statement_of
 from silograph.protocol.messages import Reported
 from silograph.runs.results import RunContext, study_run
 from silograph.runs.writer import write_graphs, write_results
@@ -77,7 +78,9 @@ class OwnResults:
         names = ("objective", "relative_gap", "converged")
         certificate = dict(zip(names, self.certificate, strict=False))
         about = {"run": self.run, "study": self.study.name, "sha256": self.study.sha256, "silos": self.sites}
-        return about | {"certificate": certificate}
+        settings = self.study.settings
+        promise = statement_of(settings.privacy, graphs_inside=settings.noise_on_silos)
+        return about | {"certificate": certificate, "privacy": None if promise is None else asdict(promise)}
 
     def _learned(self) -> StudyResult:
         """The result as if the run had ended well: what the coordinator says of that is put in later."""

@@ -1,7 +1,5 @@
 """One run at a site: its study, its silos, their states, and the answer to each of its rounds."""
 
-import hashlib
-import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,16 +10,21 @@ from typing import Any
 import numpy as np
 
 from silograph._util.files import writing_folder
-from silograph._util.types import Vector
+from silograph._util.types import BoolVector, Vector
 from silograph.errors import ProtocolError, SilographError
 from silograph.federation.folders import SiteFolder
+from silograph.federation.identity import Signer, Trust
+from silograph.federation.keys import Terms, digest_of_names
 from silograph.federation.refusals import Refused
 from silograph.federation.site.data import SiteData, fingerprint, stamps_of, tables_of
+from silograph.federation.site.masking import Masking, restrict
+from silograph.federation.site.noise import KeptNoise, NoiseKey, plan_at_site, protect_answer, protect_silos
 from silograph.federation.site.results import OwnResults
 from silograph.federation.site.settings import SiteSettings
 from silograph.federation.site.silos import OwnSilos, load_silos
 from silograph.federation.site.state import LastAnswer, RunStore, forget_old
 from silograph.federation.study_file import StudyFile
+from silograph.methods.common.presence import check_silo
 from silograph.methods.common.setup import build_setup, build_silo_method
 from silograph.methods.common.setup_checks import ScalarsError
 from silograph.protocol.checks import check_parts
@@ -60,6 +63,7 @@ class SiteRun:
     group: SiloGroup
     kept: RunStore
     last: LastAnswer | None = None
+    masking: Masking | None = None  # of a masked study, once its key was asked for
     seconds: float = 0.0  # of computing the last answer, for the site's log
 
     def restore(self) -> None:
@@ -67,6 +71,9 @@ class SiteRun:
         found = self.kept.load()
         if found is not None:
             states, self.last = found
+            if self.last.shown is not None:
+                bits = np.frombuffer(bytes.fromhex(self.last.shown), dtype=np.uint8)
+                self._leave_out_pairs(np.unpackbits(bits, count=self.group.pairs.size).astype(np.bool_))
             self.group.restore(self._method(self.last.stage, self.last.scalars, self.last.n_silos), states)
 
     def check_data(self) -> None:
@@ -81,6 +88,52 @@ class SiteRun:
         if now.sha256 != self.data.known.sha256:
             raise Refused("data-changed", f"{self.data.place}: has changed since run {self.run} began")
         self.data = replace(self.data, known=now)
+
+    # --- the keys of a masked study -----------------------------------------------------------------------------------
+
+    def key(self, signer: Signer) -> bytes:
+        """The site's signed key for this run: the same as long as this process has the run."""
+        if not self.study.settings.privacy.masked:
+            raise Refused("malformed", f"study {self.study.sha256}: has no masked sum to make a key for")
+        if self.masking is None:
+            if self.last is not None:
+                raise Refused("keys", f"run {self.run}: was answered by an earlier process, whose key is gone")
+            terms = Terms.of(self.study, self.run, self.sites, self.nodes, self.group.pairs.size)
+            least, has = self.settings.min_sites, self._own_pairs() if self.study.settings.may_lack_nodes else None
+            self.masking = Masking(terms, site=self.settings.name, least=least, has=has, signer=signer)
+        return self.masking.statement
+
+    def take_keys(self, statements: bytes, trust: Trust) -> None:
+        """Take all sites' keys, and leave out pairs that too few sites have."""
+        if self.masking is None:
+            raise Refused("keys", f"run {self.run}: this process has made no key for it")
+        first = not self.masking.is_ready
+        self.masking.accept(statements, trust)
+        if first and self.masking.shown is not None:
+            self._leave_out_pairs(self.masking.shown)
+
+    def is_masked(self, stage: str) -> bool:
+        """Whether answers of a stage are masked: all that depend on the data, which only set-up asks for."""
+        return self.study.settings.privacy.masked and stage == SETUP
+
+    def _own_pairs(self) -> BoolVector:
+        """The pairs that any of the site's silos has."""
+        has = np.zeros(self.group.pairs.size)
+        for silo in self.group.silos:
+            has += silo.spread(np.ones(silo.pairs.size))
+        return np.asarray(has > 0)
+
+    def _leave_out_pairs(self, shown: BoolVector) -> None:
+        silos = [restrict(silo, shown) for silo in self.group.silos]
+        try:
+            for silo in silos:
+                check_silo(self.study.settings, silo)
+        except SilographError as error:
+            raise Refused("data", f"without the pairs that too few sites have: {error}") from error
+        self.group.close()
+        self.group = SiloGroup(silos)
+
+    # --- rounds -------------------------------------------------------------------------------------------------------
 
     def check_number(self, n_silos: int) -> None:
         """Refuse a number of silos that cannot be, that is beyond the limit, or that changes during a run."""
@@ -104,7 +157,12 @@ class SiteRun:
         return last.answer
 
     def method(self, asked: Asked) -> Method:
-        """The method that is asked; refuses parameters to which the study and its set-up cannot lead."""
+        """The method that is asked; refuses parameters to which the study and its set-up cannot lead.
+
+        It refuses to answer without masks what is to be masked.
+        """
+        if self.is_masked(asked.stage) and (self.masking is None or not self.masking.is_ready):
+            raise Refused("keys", f"run {self.run}: the keys for its masked sum are not in this process")
         begins = self.last is None or self.last.stage == SETUP  # later on, parameters are those of this round
         if asked.stage == LEARN and begins:
             setup = build_setup(self.study.settings, self.group.pairs)
@@ -118,12 +176,19 @@ class SiteRun:
         began = time.perf_counter()
         with self._refusing():
             updates = self.group.ask(method, asked.task, report=True, checked=False)
-        if self.data.several:
-            answer: Update | Subtotal = self._sum(updates, method, asked.task, report=report)
+        masked = self.is_masked(asked.stage)
+        if masked or self.data.several:
+            answer: Update | Subtotal = self._sum(updates, method, asked.task, report=report and not masked)
         else:
             answer = updates[0] if report else _silent(updates[0])
+        answer = self._add_noise(answer, method, asked)
+        if masked:
+            assert self.masking is not None
+            assert isinstance(answer, Subtotal)
+            answer = self.masking.mask(answer, stage=asked.stage, digest=asked.digest)
         self.seconds = time.perf_counter() - began
         before = {} if self.last is None else self.last.own
+        shown = None if self.masking is None or self.masking.shown is None else np.packbits(self.masking.shown)
         self.last = LastAnswer(
             stage=asked.stage,
             scalars=dict(asked.scalars),
@@ -131,6 +196,7 @@ class SiteRun:
             n_silos=asked.n_silos,
             answer=answer,
             own={**before, **{update.silo: update.reported for update in updates if update.reported}},
+            shown=(None if self.last is None else self.last.shown) if shown is None else shown.tobytes().hex(),
         )
         self.kept.save(self.group.plain(), self.last)
         return answer
@@ -143,6 +209,15 @@ class SiteRun:
             return total
         samples = sum(update.reported["samples"] for update in updates)
         return replace(total, reported={site: {"samples": float(samples), "scale": self.own.scale}})
+
+    def _add_noise(self, answer: Update | Subtotal, method: Method, asked: Asked) -> Update | Subtotal:
+        """The site's sum with noise, where the study has it on this sum."""
+        fields = method.steps[asked.task.header.step].up
+        if not any(field.noisy for field in fields.values()):
+            return answer
+        noise = plan_at_site(self.study, self.group.pairs, len(self.sites), asked.n_silos)
+        kept, key = KeptNoise(SiteFolder(self.folder).noise), NoiseKey.of(self.study, self.data.version, self.sites)
+        return protect_answer(answer, fields, method.units(asked.task), self.group.pairs, noise, kept, key)
 
     @contextmanager
     def _refusing(self) -> Iterator[None]:
@@ -226,10 +301,13 @@ def open_site_run(
 ) -> SiteRun:
     """Read the site's tables for a run, and the state that the site keeps of it."""
     own = load_silos(settings, data, study, nodes)
+    if study.settings.noise_on_silos:
+        noise = plan_at_site(study, own.silos[0].study_pairs, len(sites), n_tables=1)  # to each silo by itself
+        own = protect_silos(own, noise, KeptNoise(folder.noise), NoiseKey.of(study, data.version, sites))
     about: dict[str, Any] = {
         "study": study.sha256,
         "silos": list(sites),
-        "nodes": hashlib.sha256(json.dumps(list(nodes)).encode()).hexdigest(),
+        "nodes": digest_of_names(nodes),
         "file": settings.data_shown,
         "data": data.version,
     }

@@ -21,7 +21,7 @@ from typing import Any
 from silograph.errors import OutputError, ProtocolError
 from silograph.federation.envelope import SignedMessage, VerifiedMessage, open_message
 from silograph.federation.folders import SiteFolder
-from silograph.federation.identity import Signer, Trust
+from silograph.federation.identity import Signer, Trust, public_key_fingerprint
 from silograph.federation.invitation import read_invitation
 from silograph.federation.names import RUN_ID
 from silograph.federation.refusals import Refused
@@ -29,7 +29,9 @@ from silograph.federation.site.approvals import Approvals
 from silograph.federation.site.audit import AuditLog
 from silograph.federation.site.counters import count_table_round
 from silograph.federation.site.gate import Gate
+from silograph.federation.site.masking import check_pins
 from silograph.federation.site.parsing import contents_of, parse_hello, parse_n_silos, parse_scalars, plain_entries
+from silograph.federation.site.pins import Pins
 from silograph.federation.site.restored import check_witness
 from silograph.federation.site.run import LEARN, SETUP, Asked, SiteRun, open_site_run
 from silograph.federation.site.settings import SiteSettings, read_site
@@ -111,7 +113,14 @@ class SiteService:
         return request
 
     def _answer(self, request: VerifiedMessage, about: Mapping[str, Any]) -> Reply:
-        kinds = {"hello": self._hello, "round": self._round, "finish": self._finish, "status": self._status}
+        kinds = {
+            "hello": self._hello,
+            "key": self._key,
+            "peers": self._peers,
+            "round": self._round,
+            "finish": self._finish,
+            "status": self._status,
+        }
         run = request.head.get("run")
         try:
             answer = kinds.get(request.text("kind"))
@@ -133,6 +142,7 @@ class SiteService:
         check_witness(self.folder, self.log, request.head.get("witness"))
         self._check_study(study, request.sender)
         self._check_sites(silos)
+        self._check_pins(study)
         before = version_in(self.folder.state, run)
         data = self._gate.check_table(study, nodes, request.sender, before=before)
         site_run = self._site_runs.get(run)
@@ -149,6 +159,18 @@ class SiteService:
         left = f"that it is ready, with {n_silos} tables" if data.several else "that it is ready"
         body = json.dumps({"n_silos": n_silos}).encode()
         return Reply(body=body, log={"study": study.sha256, "table": data.version, "left": left})
+
+    def _key(self, request: VerifiedMessage) -> Reply:
+        site_run = self._site_run(request)
+        self._check_study(site_run.study, request.sender, running=site_run.data.version)
+        return Reply(body=site_run.key(self._signer), log={"left": "its key for this run, signed"})
+
+    def _peers(self, request: VerifiedMessage) -> Reply:
+        site_run = self._site_run(request)
+        self._check_study(site_run.study, request.sender, running=site_run.data.version)
+        self._check_pins(site_run.study)
+        site_run.take_keys(request.body, self._trust)
+        return Reply(log={"left": "that it has all sites' keys"})
 
     def _round(self, request: VerifiedMessage) -> Reply:
         site_run = self._site_run(request)
@@ -176,10 +198,12 @@ class SiteService:
                 self._gate.check_difference(site_run.study, request.sender, version)
             self._count_round(site_run.study)
             self._gate.note(site_run.study, version, site_run.run)
-            report = site_run.study.settings.report and self.settings.report
+            settings = site_run.study.settings
+            report = settings.report and self.settings.report and not settings.privacy.masked
             answer = site_run.answer(method, asked, report=report)
             seconds = site_run.seconds
-        return Reply(body=encode_answer(answer), log={"left": contents_of(answer), "seconds": round(seconds, 4)})
+        left = contents_of(answer, masked=site_run.is_masked(stage))
+        return Reply(body=encode_answer(answer), log={"left": left, "seconds": round(seconds, 4)})
 
     def _finish(self, request: VerifiedMessage) -> Reply:
         site_run = self._site_run(request)
@@ -246,6 +270,12 @@ class SiteService:
             raise Refused("sites", f"{', '.join(sorted(strangers))}: not in {self.folder.invitation.name}")
         if len(silos) < self.settings.min_sites:
             raise Refused("sites", f"{len(silos)} sites, site.toml asks for {self.settings.min_sites} at least")
+
+    def _check_pins(self, study: StudyFile) -> None:
+        """Of a masked study: its keys must be those that this site's people know by a second way."""
+        if study.settings.privacy.masked:
+            own = public_key_fingerprint(self._signer.certificate)
+            check_pins(study, Pins(self.folder.path), site=self.settings.name, fingerprint=own)
 
     def _count_round(self, study: StudyFile) -> None:
         if self._approvals.count_round(study.sha256) > self.settings.max_rounds:

@@ -17,6 +17,7 @@ from silograph.federation.site.settings import SiteSettings
 from silograph.federation.study_file import StudyFile, pairs_of
 from silograph.graph.pairs import Pairs
 from silograph.methods.common.presence import check_silo
+from silograph.privacy.reading import row_bounds
 from silograph.protocol.silo import Silo
 from silograph.protocol.units import check_costs
 
@@ -63,9 +64,11 @@ def load_silos(settings: SiteSettings, data: SiteData, study: StudyFile, nodes: 
         own = read_silos(settings, data, study, nodes)
         data.check_unchanged()
         _check_samples(settings, data, own, len(nodes))
-        check_scale(own.scale, study, data.place)
-        # Of the sum, which leaves: by where a site refuses, a coordinator would find the largest of its tables
-        check_costs(own.summed[0], study.settings.cost_unit_used, data.place)
+        _check_known_samples(study, own)
+        if not study.settings.privacy.noisy:  # there, rows have bounds, and a refusal would be told without noise
+            check_scale(own.scale, study, data.place)
+            # Of the sum, which leaves: by where a site refuses, a coordinator would find the largest of its tables
+            check_costs(own.summed[0], study.settings.cost_unit_used, data.place)
         for silo in own.silos:
             check_silo(study.settings, silo)
     except (SilographError, OSError) as error:
@@ -104,6 +107,7 @@ def _read(data: SiteData, number: int, study: StudyFile, nodes: Sequence[str], p
         order=order_of(nodes, signals.names, first="the study", silo=path.name, missing_nodes=some),
         missing_nodes=some,
         blocks=study.settings.holds_out,
+        bounds=row_bounds(study.settings.privacy, nodes),
         on_progress=lambda part: None,
     )
 
@@ -143,6 +147,14 @@ def check_scale(scale: float, study: StudyFile, place: str) -> None:
     if between is not None and not between[0] <= scale <= between[1]:
         low, high = between
         raise Refused("scale", f"{place}: its mean squared difference is {scale:g}, the study says {low:g} to {high:g}")
+
+
+def _check_known_samples(study: StudyFile, own: OwnSilos) -> None:
+    """Refuse a table with fewer rows than noise was measured for."""
+    least = study.settings.privacy.min_samples or 0
+    for silo in own.silos:
+        if (silo.n_samples or 0) < least:
+            raise Refused("samples", f"{silo.name}: has {silo.n_samples} rows; the study's noise needs {least} of each")
 
 
 def _check_samples(settings: SiteSettings, data: SiteData, own: OwnSilos, n_nodes: int) -> None:

@@ -27,7 +27,7 @@ from silograph.protocol.messages import Header, Parts, Reported, Update, parts_o
 from silograph.protocol.sums import Subtotal
 
 ABOUT, LOCK, ROUNDS = "about.json", "lock", "rounds"
-NOTED = ("stage", "scalars", "request_digest", "n_silos", "own")  # of an answer, beside itself
+NOTED = ("stage", "scalars", "request_digest", "n_silos", "own", "shown")  # of an answer, beside itself
 MOST_RUNS_KEPT = 20  # later ones push out earlier ones
 
 
@@ -41,6 +41,7 @@ class LastAnswer:
     n_silos: int  # of all sites, which holds for the whole run
     answer: Update | Subtotal
     own: Reported  # what silos told here of themselves, by silo; it stays, but for what the answer has of it
+    shown: str | None = None  # of a masked sum: the pairs that enough sites have, as packed bits; None: all
 
 
 class RunStore:

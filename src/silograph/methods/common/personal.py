@@ -46,7 +46,8 @@ class Others:
     def problem(self, own: LocalProblem) -> LocalProblem:
         """The consensus' problem if the silo had sent the costs of this one."""
         term = _at(self.place, self.weight * own.cost, self.sums.cost.size)
-        sums = replace(self.sums, cost=self.sums.cost + term)
+        # With noise in the sum, what is left of it without the silo may be below zero; sums of squares never are
+        sums = replace(self.sums, cost=np.maximum(self.sums.cost + term, 0.0))
         return replace(own, pairs=sums.pairs, cost=sums.mean + self.shift)
 
     def take(self, u: Vector) -> Vector:

@@ -197,8 +197,14 @@ class StudySettings:
 
     @property
     def cost_unit_used(self) -> float:
-        """The power of two that is nearest to the unit given, or 1."""
-        return 1.0 if self.cost_unit is None else float(2.0 ** round(np.log2(self.cost_unit)))
+        """The power of two that is nearest to the unit given, or 1; with ε, to the square of the longest row."""
+        given = self.privacy.longest_row**2 if self.cost_unit is None and self.privacy.noisy else self.cost_unit
+        return 1.0 if given is None else float(2.0 ** round(np.log2(given)))
+
+    @property
+    def noise_on_silos(self) -> bool:
+        """Whether each silo's own costs carry noise, rather than the one sum that the method opens."""
+        return self.privacy.noisy and not spec_of(self.method).one_sum
 
     @property
     def zeta_used(self) -> float:

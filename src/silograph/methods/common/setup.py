@@ -89,12 +89,17 @@ class ModelParameters:
     degree_reached: bool = True
     start: Vector | None = None  # the consensus of a similar study
     cost_unit: float = 1.0
-    cost_sum: Vector | None = None  # of all silos, where the method needs it
+    cost_sum: Vector | None = None  # of all silos; not known in a silo
     count: Vector | None = None  # of the silos that have each pair; None: all have all
 
     def problem(self, silo: Silo) -> LocalProblem:
         """The silo's own problem."""
         return silo.problem(alpha=self.alpha, beta=self.beta, zeta=self.zeta)
+
+    @property
+    def weight(self) -> float | Vector:
+        """How many silos the sum of costs is over: one number, or one per pair where silos may lack some."""
+        return float(self.n_silos) if self.count is None else self.count
 
     @property
     def penalty(self) -> float | Vector:
@@ -312,7 +317,7 @@ class Setup:
             degree=state.degree,
             degree_reached=state.degree_reached,
             cost_unit=self.cost_unit,
-            cost_sum=None if state.count is None else state.cost,
+            cost_sum=state.cost,
             count=state.count,
         )
         return Decision(outcome=parameters, record=record)
