@@ -25,15 +25,18 @@ from silograph.privacy.settings import Privacy
 SCENE = Scene(trials=LEAST_TRIALS)
 UNPROTECTED = {
     "open/term", "open/rest", "open/versions", "masked/sum-of-two", "masked/last", "noise/one more", "weighted/outlier",
-    "weighted/cap", "published/edges",
+    "weighted/cap", "published/edges", "sites/open", "sites/sum", "sites/lonely-open", "ledger/refusals",
 }  # fmt: skip
 CONTROLS = {
     "masked/no-masks", "masked/kept-keys", "masked/no-pins", "noise/too-little", "noise/reused", "noise/wide",
+    "ledger/no-ledger",
 }  # fmt: skip
 PROTECTED = {
     "masked/bits", "masked/bytes", "masked/correlation", "masked/term", "masked/rosters", "masked/keys", "masked/tasks",
     "masked/twice", "masked/all-but-two", "noise/e₁ or e₂", "noise/(e₁ ± e₂)/√2", "noise/share of site-01",
     "noise/share of site-02", "noise/share of site-03", "noise/fresh", "noise/saturation", "weighted/refused",
+    "sites/masked", "sites/second-key", "sites/swapped-key", "sites/roster", "sites/restart", "sites/lonely-masked",
+    "ledger/version", "ledger/cohort", "ledger/budget", "ledger/averaged", "ledger/no-range",
 }  # fmt: skip
 
 
@@ -88,9 +91,9 @@ def test_the_advantage_is_the_gaussians(found):
 
 def test_the_worst_canaries_are_as_far_apart_as_rows_can_be():
     """The best test sees the whole Frobenius distance of their moments, √2/N, though costs are all that is released."""
-    first, second = (noise.canary(direction, 1.0) for direction in noise.CANARIES["(e₁ ± e₂)/√2"])
-    apart = scene.PAIRS.differences(second) ** 2 - scene.PAIRS.differences(first) ** 2
-    assert apart @ np.linalg.solve(noise.covariance(), apart) == pytest.approx(2.0)
+    first, second = (noise.costs_with(SCENE, direction) for direction in noise.CANARIES["(e₁ ± e₂)/√2"])
+    apart = SCENE.n_rows * (second - first)
+    assert apart @ np.linalg.solve(noise.covariance(), apart) == pytest.approx(2.0, rel=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +169,7 @@ def test_settings_choose_the_attacks_that_concern_them():
         return {attack.__name__ for attack in attacks_on(replace(SCENE, everything=False, **settings))}
 
     bare = names(privacy=Privacy())
-    assert bare == {"one_round", "two_versions", "published"}
+    assert bare == {"one_round", "two_versions", "published", "another_version", "refusals"}
     assert names(privacy=Privacy(), sums=2) == bare | {"outlier", "common_weight"}
     hidden = names(privacy=Privacy(sums="masked"))
     assert "two_terms" in hidden

@@ -20,7 +20,7 @@ share_graphs = false
 method = "oneshot"
 [privacy]
 """
-KEYS = "[keys]\n" + "".join(f'{site} = "{"0" * 64}"\n' for site in ("oslo", "lima", "kyoto", "quito"))
+KEYS = "[keys]\n" + "".join(f'{site} = "{k:064x}"\n' for k, site in enumerate(("oslo", "lima", "kyoto", "quito")))
 MASKED_WITH_NOISE = 'sums = "masked"\nepsilon = 0.5\ndelta = 1e-6\nmin_samples = 300\n'
 
 
@@ -59,7 +59,8 @@ def test_a_run_is_attacked_in_the_mode_it_was_run_in(tmp_path):
     silograph.learn_files(tables, method="oneshot", degree=2, out=tmp_path / "run")
     result = audit(tmp_path / "run", "--json")
     names = {one["name"] for one in json.loads(result.stdout)["findings"]}
-    assert names == {"open/term", "open/rest", "open/versions", "published/edges"}
+    ledgers = {"ledger/version", "ledger/refusals", "ledger/no-range"}
+    assert names == {"open/term", "open/rest", "open/versions", "published/edges"} | ledgers
     assert result.exit_code == 0
 
 
@@ -102,3 +103,26 @@ def test_a_file_that_is_no_study_is_refused(tmp_path):
     (tmp_path / "study.toml").write_text("name = 3\n")
     assert audit(tmp_path / "study.toml").exit_code == 2
     assert audit(tmp_path / "none.toml").exit_code in (1, 2)
+
+
+# --- planning ------------------------------------------------------------------------------------------------------
+
+
+def plan(*arguments: object):
+    return CliRunner().invoke(app, ["audit", "--plan", *map(str, arguments)], catch_exceptions=False)
+
+
+def test_a_plan_tells_how_many_people_it_takes_and_more_epsilon_takes_fewer():
+    first, second = (
+        json.loads(plan("--nodes", 8, "--sites", 4, "--epsilon", epsilon, "--json").stdout) for epsilon in (1, 8)
+    )
+    assert first["people"] > 2 * second["people"]
+    result = plan("--nodes", 8, "--sites", 4)
+    assert result.exit_code == 0
+    assert f"about {first['people']:,} people at each site" in " ".join(result.stdout.split())
+
+
+def test_options_of_plans_and_of_audits_do_not_mix():
+    assert audit("--nodes", 8).exit_code == 2
+    assert plan("--trials", 2000).exit_code == 2
+    assert plan("--sites", 2).exit_code == 2  # masks need three

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from silograph.audit import collusion, masked, noise, open_sums, weighted
+from silograph.audit import collusion, ledgers, masked, noise, open_sums, sites, weighted
 from silograph.audit.findings import Finding
 from silograph.audit.scene import Scene
 
@@ -26,6 +26,16 @@ NOISY: tuple[Attack, ...] = (
     noise.reused,
     noise.saturation,
 )
+AT_OPEN_SITES: tuple[Attack, ...] = (ledgers.another_version, ledgers.refusals)
+AT_MASKED_SITES: tuple[Attack, ...] = (
+    sites.read_answers,
+    sites.second_certificate,
+    sites.other_rosters,
+    sites.after_restart,
+    sites.lonely_pair,
+    ledgers.called_missing,
+)
+AT_NOISY_SITES: tuple[Attack, ...] = (ledgers.over_budget, ledgers.averaged)
 WEIGHTED: tuple[Attack, ...] = (weighted.outlier, weighted.common_weight)
 REFUSED: tuple[Attack, ...] = (weighted.refused,)
 PUBLISHED: tuple[Attack, ...] = (weighted.published,)
@@ -41,6 +51,9 @@ def attacks_on(scene: Scene) -> tuple[Attack, ...]:
         (every or scene.sums > 1, WEIGHTED),
         (every or privacy.masked or privacy.noisy, REFUSED),
         (every or not privacy.noisy, PUBLISHED),
+        (every or not privacy.noisy, AT_OPEN_SITES),
+        (every or privacy.masked, AT_MASKED_SITES),
+        (every or privacy.noisy, AT_NOISY_SITES),
     )
     return tuple(attack for wanted, attacks in chosen if wanted for attack in attacks)
 

@@ -19,6 +19,7 @@ from silograph._util.types import Vector
 from silograph.audit.findings import Finding
 from silograph.audit.scene import N_NODES, PAIRS, Scene, added, from_ring, to_ring
 from silograph.audit.statistics import advantage_of, mean_bound, relative_error, variance_bounds
+from silograph.data.bounded import BoundedMoments, RowBounds
 from silograph.privacy.noise import Noise, draw_discrete_gaussian
 
 TOO_SMALL = 1.3  # by which noise is made smaller in the control
@@ -172,12 +173,17 @@ def covariance() -> np.ndarray:
     return 2 * np.eye(PAIRS.size) + ends @ ends.T
 
 
-def canary(direction: Sequence[float], length: float) -> Vector:
-    """A row in this direction as sites bound it: without its mean, of the largest length."""
+def costs_with(scene: Scene, direction: Sequence[float]) -> Vector:
+    """The costs of a table with one row in this direction, far too long, or with no others, as sites compute them."""
     row = np.zeros(N_NODES)
-    row[: len(direction)] = direction
-    row -= row.mean()
-    return np.asarray(row * (length / np.linalg.norm(row)))
+    row[: len(direction)] = 1e6 * scene.privacy.longest_row * np.array(direction)
+    moments = BoundedMoments(PAIRS, RowBounds(longest=scene.privacy.longest_row, unit=scene.privacy.rows == "unit"))
+    if scene.privacy.unit == "table":
+        moments.update(np.array([row, row]))
+    else:
+        rest = np.random.default_rng(scene.seed).normal(size=(scene.n_rows - 1, N_NODES))
+        moments.update(np.vstack([rest, row]))
+    return moments.costs()
 
 
 def _trials(
@@ -185,9 +191,7 @@ def _trials(
 ) -> Statistic:
     """The statistic in both worlds, over and over, from sums that sites' own code makes."""
     n_sites = n_sites or (scene.n_sites if scene.shared else 1)
-    rows = [canary(direction, scene.privacy.longest_row) for direction in directions]
-    n_rows = 1 if scene.privacy.unit == "table" else scene.n_rows
-    worlds = [PAIRS.differences(row) ** 2 / n_rows for row in rows]
+    worlds = [costs_with(scene, direction) for direction in directions]
     others = np.random.default_rng(scene.seed).uniform(0, 1, PAIRS.size) * scene.privacy.longest_row**2
     apart = worlds[1] - worlds[0]
     weights = np.linalg.solve(covariance(), apart)
@@ -195,9 +199,9 @@ def _trials(
 
     def released(world: Vector) -> Vector:
         """What is left of the sum once everything known was taken out: colluders know their terms, noise and all."""
-        terms = [to_ring(noise.add(world + others if site == 0 else others, PAIRS)) for site in range(n_sites)]
+        terms = [to_ring(noise.add(world if site == 0 else others, PAIRS)) for site in range(n_sites)]
         known = n_sites - colluders
-        return from_ring(added(terms[:known])) - known * others
+        return from_ring(added(terms[:known])) - (known - 1) * others
 
     seen = [
         np.array([(released(world) - worlds[0]) @ weights / strength for _ in range(scene.trials)]) for world in worlds

@@ -78,11 +78,11 @@ class Scene:
             self.privacy, n_nodes=N_NODES, n_sites=self.n_sites, min_samples=self.n_rows, shared=self.shared
         )
 
-    def tables(self) -> list[Matrix]:
+    def tables(self, n_sites: int | None = None) -> list[Matrix]:
         """A table of each site: signals that have something in common."""
         rng = np.random.default_rng(self.seed)
         common = rng.normal(size=(N_NODES, N_NODES))
-        own = [common + 0.3 * rng.normal(size=(N_NODES, N_NODES)) for _ in self.sites]
+        own = [common + 0.3 * rng.normal(size=(N_NODES, N_NODES)) for _ in range(n_sites or self.n_sites)]
         return [rng.normal(size=(N_ROWS, N_NODES)) @ mix for mix in own]
 
 
