@@ -122,9 +122,9 @@ def curve_lines(rows: Rows) -> list[str]:
 HEAD = f"""# What noise costs in accuracy
 
 `python -m benchmarks.privacy`. The paper's synthetic silos (20 nodes), one-shot, masked sums, δ = {DELTA:g}, collusion
-1, rows of unit length at home too, degree 6 of the noisy sum, each silo's pull chosen by rows that it holds out. Pairs are
-ranked by weight, and those without an edge by their reduced cost. "Unit rows" and "no noise" are the same rows without
-noise.
+1, rows of unit length at home too, degree 6 of the noisy sum, each silo's pull chosen by rows that it holds out. Pairs
+are ranked by weight, and those without an edge by their reduced cost. "Unit rows" and "no noise" are the same rows
+without noise.
 """
 
 
