@@ -5,7 +5,6 @@ Keys are made once per process: the same names have the same keys in every conso
 
 from __future__ import annotations
 
-import datetime as dt
 import hashlib
 import json
 import multiprocessing
@@ -15,12 +14,10 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import rsa
-from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
-from cryptography.x509.oid import NameOID
 
+from silograph.audit.consortium import SERVER, Authority, make_identity
 from silograph.federation.coordinator.attempt import run_attempt
 from silograph.federation.coordinator.request import Silence
 from silograph.federation.coordinator.run import CoordinatorRun, Outcome, new_run, open_run
@@ -35,54 +32,8 @@ from silograph.federation.site.service import SiteService
 from silograph.federation.site.settings import SiteSettings, read_site, write_site
 from silograph.federation.study_file import read_study
 
-SERVER = "coordinator.example"
 SITES = ("kyoto", "lima", "oslo")
 NODES = tuple(f"node {k}" for k in range(8))
-
-
-def make_identity(
-    name: str,
-    issuer: tuple[x509.Certificate, rsa.RSAPrivateKey] | None = None,
-    *,
-    days: tuple[float, float] = (-1, 1),
-    key: rsa.RSAPrivateKey | None = None,
-) -> tuple[x509.Certificate, rsa.RSAPrivateKey]:
-    """A certificate and its key, signed by the issuer or by itself, valid between two days from now."""
-    key = key or rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    now = dt.datetime.now(dt.UTC)
-    builder = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer[0].subject if issuer else subject)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now + dt.timedelta(days=days[0]))
-        .not_valid_after(now + dt.timedelta(days=days[1]))
-        .add_extension(x509.BasicConstraints(ca=issuer is None, path_length=None), critical=True)
-    )
-    return builder.sign(issuer[1] if issuer else key, SHA256()), key
-
-
-class Authority:
-    """A root certificate, and what it signs."""
-
-    def __init__(self, name: str = "root") -> None:
-        self._root = make_identity(name)
-        self._signers: dict[str, Signer] = {}
-        self.root = self._root[0].public_bytes(Encoding.PEM)
-        self.trust = Trust(self.root)
-
-    def signer(self, name: str) -> Signer:
-        if name not in self._signers:
-            self._signers[name] = self.new_signer(name)
-        return self._signers[name]
-
-    def new_signer(
-        self, name: str, *, days: tuple[float, float] = (-1, 1), key: rsa.RSAPrivateKey | None = None
-    ) -> Signer:
-        certificate, key = make_identity(name, self._root, days=days, key=key)
-        return Signer(certificate=certificate.public_bytes(Encoding.PEM), key=key)
 
 
 @cache

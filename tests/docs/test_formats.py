@@ -23,6 +23,7 @@ from silograph.federation.site.settings import SiteSettings, write_site
 from silograph.federation.study_file import Policy, parse_study
 from silograph.methods.common.registry import built_in
 from silograph.methods.common.settings import StudySettings
+from silograph.privacy.settings import Privacy
 from testing.consortium import Consortium, Loopback, close
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
@@ -92,10 +93,17 @@ def test_the_study_file_has_these_keys_at_the_top():
 
 def test_the_study_file_has_these_settings():
     text = section("study-file.md", "`[learn]`")
-    # Whether nodes may be missing is said at the top
-    assert keys(text) == [field.name for field in fields(StudySettings) if field.name != "missing_nodes"]
+    # Whether nodes may be missing is said at the top, and privacy has a table of its own
+    elsewhere = ("missing_nodes", "privacy")
+    assert keys(text) == [field.name for field in fields(StudySettings) if field.name not in elsewhere]
     check_defaults(text, StudySettings)
     assert set(re.findall(r"`([^`]+)`", rows(text)[0][1])) == set(built_in())
+
+
+def test_the_study_file_has_this_privacy():
+    text = section("study-file.md", "`[privacy]`")
+    assert keys(text) == [field.name for field in fields(Privacy)]
+    check_defaults(text, Privacy)
 
 
 def test_the_study_file_has_this_policy():

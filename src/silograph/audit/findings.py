@@ -1,0 +1,55 @@
+"""What an attack found, beside what we claim.
+
+A finding is as claimed if what is unprotected was broken, what is protected was not, and the number measured lies
+where theory puts it. A control is a protection that was taken out on purpose: an attack that does not break it would
+not notice when the real one fails.
+"""
+
+from dataclasses import asdict, dataclass
+from math import inf
+from typing import Any, Literal
+
+Verdict = Literal["broken", "holds"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One attack and how it ended."""
+
+    name: str  # family and attack
+    who: str
+    holds: str  # what they have to begin with
+    attack: str
+    measure: str  # what was measured: an error, an advantage, how often
+    measured: float
+    low: float = -inf  # between these it should lie, if the attack ends as we claim
+    high: float = inf
+    broken: bool
+    protected: bool  # what we claim
+    control: bool = False
+    trials: int = 1
+    note: str = ""
+
+    @property
+    def verdict(self) -> Verdict:
+        """How it ended."""
+        return "broken" if self.broken else "holds"
+
+    @property
+    def as_claimed(self) -> bool:
+        """Whether that is what we say, and the number is the one that theory gives."""
+        return self.broken is not self.protected and self.low <= self.measured <= self.high
+
+    @property
+    def expected(self) -> str:
+        """The range in words."""
+        if self.low == self.high:
+            return f"{self.low:.3g}"
+        if self.low in (-inf, 0.0):
+            return f"≤ {self.high:.3g}"
+        return f"≥ {self.low:.3g}" if self.high == inf else f"{self.low:.3g} … {self.high:.3g}"
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON has it, which knows no infinity."""
+        found = asdict(self) | {"verdict": self.verdict, "as_claimed": self.as_claimed}
+        return {key: None if value in (inf, -inf) else value for key, value in found.items()}

@@ -1,0 +1,113 @@
+"""Attacks over several runs: two versions of a table, two cohorts, two studies, the same study again and again."""
+
+import numpy as np
+
+from silograph.audit.consortium import Consortium, Coordinator, made_consortium
+from silograph.audit.findings import Finding
+from silograph.audit.scene import Scene, costs_of
+from silograph.audit.sites import MASKED, SITES, authority, open_sum, recovered, stopped, tables_of, total_of
+from silograph.audit.statistics import relative_error
+from silograph.errors import ParameterError
+from silograph.federation.study_file import parse_study
+
+BISECTIONS = 40
+NOISY = "epsilon = 1.0\ndelta = 1e-5\nmin_samples = 200"
+
+
+def another_version(scene: Scene) -> list[Finding]:
+    """A table with one row less than was answered for: the ledger of rows refuses, though all studies are approved."""
+    tables = tables_of(scene)
+    with made_consortium(tables, SITES, authority()) as consortium:
+        open_sum(consortium, "")
+        consortium.write(SITES[0], tables[0][:-1])
+        consortium.restart()
+        code = Coordinator(consortium, consortium.study(), SITES, masked=False).greet(SITES[0]).code
+    return [stopped("ledger/version", "an answer", "the same table with one row less", [code], by="unapproved")]
+
+
+def called_missing(scene: Scene) -> list[Finding]:
+    """A site that has sent is called missing, and a study of the others asked for: their ledgers refuse.
+
+    The control is a consortium that has forgotten: the difference of the two sums is the site's term.
+    """
+    tables, rest = tables_of(scene), SITES[:-1]
+    with made_consortium(tables, SITES, authority()) as consortium:
+        whole = total_of(open_sum(consortium))
+        again = _others(consortium, rest).open_sum()
+    with made_consortium(tables, SITES, authority()) as forgetful:
+        part = total_of(_others(forgetful, rest).open_sum())
+    error = relative_error(whole - part, costs_of(tables[-1]))
+    attack, codes = "call a site missing that has sent: a study of the others", [again.refused.get(one) for one in rest]
+    return [
+        stopped("ledger/cohort", "the sum over all sites", attack, codes, by="cohort"),
+        recovered(
+            "ledger/no-ledger", "sums over two cohorts", "the same where sites forget", error, most=1e-9, control=True
+        ),
+    ]
+
+
+def _others(consortium: Consortium, rest: tuple[str, ...]) -> Coordinator:
+    return Coordinator(consortium, consortium.study(privacy=MASKED, sites=rest), rest, masked=True)
+
+
+def over_budget(scene: Scene) -> list[Finding]:
+    """Two studies at ε = 1 where a site allows 1 in all: the second gets nothing, nor does one without noise."""
+    with made_consortium(tables_of(scene), SITES, authority()) as consortium:
+        consortium.limit(epsilon_total=1.0)
+        first = open_sum(consortium, f"{MASKED}\n{NOISY}")
+        later = [open_sum(consortium, f"{MASKED}\n{NOISY}\ncollusion = 2"), open_sum(consortium)]
+    codes = [opened.refused.get(site) for opened in later for site in SITES]
+    if first.refused:  # then the refusals after it prove nothing
+        codes = ["the first study, too", *codes]
+    holds = "a sum at ε = 1, which is all that sites allow"
+    return [stopped("ledger/budget", holds, "a second study, with noise or without", codes, by="budget")]
+
+
+def averaged(scene: Scene) -> list[Finding]:
+    """The same study again and again: noise would average out if it were drawn anew."""
+    with made_consortium(tables_of(scene), SITES, authority()) as consortium:
+        sums = [total_of(open_sum(consortium, f"{MASKED}\n{NOISY}")) for _ in range(4)]
+    different = sum(not np.array_equal(one, sums[0]) for one in sums)
+    return [
+        Finding(
+            name="ledger/averaged",
+            who="coordinator",
+            holds="an approved study with noise",
+            attack="run it again and again, and average",
+            measure="different sums",
+            measured=float(different),
+            low=0.0,
+            high=0.0,
+            broken=different > 0,
+            protected=True,
+            trials=len(sums),
+        )
+    ]
+
+
+def refusals(scene: Scene) -> list[Finding]:
+    """A site's mean squared difference, from nothing but whether it refuses ranges; with noise there are none."""
+    tables = tables_of(scene)
+    truth = float(costs_of(tables[0]).mean())
+    low, high = 1e-3, 1e3
+    with made_consortium(tables, SITES, authority()) as consortium:
+        for _ in range(BISECTIONS):
+            middle = float(np.sqrt(low * high))
+            study = consortium.study(top=f"scale = [{low!r}, {middle!r}]")
+            refused = Coordinator(consortium, study, SITES, masked=False).greet(SITES[0]).code == "scale"
+            low, high = (middle, high) if refused else (low, middle)
+        noisy = consortium.study(top="scale = [1.0, 2.0]", privacy=NOISY)
+    error = abs(float(np.sqrt(low * high)) / truth - 1)
+    return [
+        recovered("ledger/refusals", "refusals, no noise", "the mean difference, by ranges", error, most=1e-6),
+        stopped("ledger/no-range", "refusals, with noise", "the same with noise", [_objection(noisy)], by="scale"),
+    ]
+
+
+def _objection(study: str) -> str | None:
+    """What a study is refused for."""
+    try:
+        parse_study(study.encode(), source="study")
+    except ParameterError as error:
+        return "scale" if str(error).startswith("study, scale:") else str(error)
+    return None
