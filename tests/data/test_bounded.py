@@ -61,7 +61,7 @@ def test_the_worst_rows_come_near_that():
 
 @given(X=tables(wild), bounds=bounds_of)
 def test_the_mean_moments_of_a_table_are_no_longer_than_one(X, bounds):
-    assert np.linalg.norm(isometric(moments(X, bounds))) / len(X) <= 1
+    assert np.linalg.norm(isometric(moments(X, bounds))) / len(X) <= 1 + 1e-12
 
 
 @given(X=tables(), seed=st.integers(0, 2**32 - 1), bounds=bounds_of)

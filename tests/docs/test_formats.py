@@ -136,7 +136,9 @@ def test_the_limits_of_a_study_are_those_of_the_page():
 
 def test_the_sites_file_has_these_keys_and_defaults(tmp_path):
     required = {"name": "oslo", "federation": "trial", "server": "localhost", "data": Path("oslo.csv")}
-    path = write_site(tmp_path, SiteSettings(**required, key="signals", header=True, keep_rows="good", min_samples=20))
+    chosen = {"key": "signals", "header": True, "keep_rows": "good", "person": "subject"}
+    limits = {"min_samples": 20, "epsilon_total": 1.0, "sums_total": 1}
+    path = write_site(tmp_path, SiteSettings(**required, **chosen, **limits))
     found = tomllib.loads(path.read_text(encoding="utf-8"))
     sections = {name: table for name, table in found.items() if isinstance(table, dict)}
     headings = {"At the top": {key: value for key, value in found.items() if key not in sections}}

@@ -35,6 +35,13 @@ def test_graphs_are_inside_the_guarantee_where_silos_own_costs_carry_noise(drawn
     assert "outside" not in told.says
 
 
+def test_the_graph_of_all_together_is_inside_too(drawn):
+    model = ConsensusGraph(degree=3, **NOISE | {"method": "pooled"}).fit(drawn.signals)
+    assert model.privacy_.graphs_inside
+    assert model.privacy_.masked
+    assert all(graph == model.consensus_graph_ for graph in model.graphs_.values())
+
+
 def test_each_fit_has_noise_of_its_own(drawn):
     fits = [ConsensusGraph(degree=3, **NOISE).fit(drawn.signals).consensus_ for _ in range(2)]
     assert (fits[0] != fits[1]).any()

@@ -8,10 +8,12 @@ import pytest
 
 from silograph import read_run
 from silograph.federation.refusals import REASONS
+from silograph.federation.site.budget import Budget
 from silograph.federation.site.data import look_at_data
 from silograph.federation.site.noise import KeptNoise, NoiseKey, plan_at_site
 from silograph.federation.site.settings import read_site
 from silograph.federation.site.silos import read_silos
+from silograph.federation.site.spending import spent_by
 from silograph.graph.pairs import Pairs
 from silograph.methods.oneshot import pooled_model
 from testing.consortium import NODES, SITES, Consortium, Loopback, close, write_table
@@ -143,3 +145,17 @@ def test_too_few_public_numbers_are_refused(tmp_path):
     numbers = "centres = [0.0]\nscales = [1.0]\n"
     run = consortium.run(ONESHOT, policy=EPSILON + numbers, standardize="true", **HOME)
     assert REASONS["data"] in refusals(consortium, run)
+
+
+def test_noise_that_was_lost_is_drawn_anew_and_paid_for_anew(tmp_path):
+    consortium = Consortium(tmp_path)
+    home = tmp_path / "lima"
+    consortium.finish(consortium.run(ONESHOT, policy=EPSILON, **HOME))
+    consortium.finish(consortium.run(ONESHOT, policy=EPSILON, **HOME))
+    assert len(Budget(home).openings()) == 1
+    for path in (home / "noise").iterdir():
+        path.unlink()
+    consortium.finish(consortium.run(ONESHOT, policy=EPSILON, **HOME))
+    first, second = Budget(home).openings()
+    assert first.draw != second.draw
+    assert spent_by([first, second]).rho == 2 * first.rho

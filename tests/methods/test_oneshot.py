@@ -16,10 +16,13 @@ from silograph.local.solvers.polish import solve_to_rounding
 from silograph.methods.common.personal import PULLS, Others, held_out_losses
 from silograph.methods.common.pooling import CostSum
 from silograph.methods.common.settings import StudySettings
+from silograph.methods.common.setup import build_setup
 from silograph.methods.common.setup_checks import ScalarsError
 from silograph.methods.oneshot import OneShot, pooled_model
+from silograph.privacy.settings import Privacy
 from silograph.protocol.exchange import answer_task
-from silograph.protocol.messages import Header, Task
+from silograph.protocol.messages import Header, Task, Total
+from silograph.protocol.method import Cohort
 from silograph.protocol.silo import Silo, SiloState
 
 D = 8
@@ -198,3 +201,30 @@ def test_the_certificate_is_that_of_the_pooled_problem():
     mean = np.mean([silo.cost for silo in silos], axis=0)
     problem = LocalProblem(cost=mean, pairs=PAIRS, quadratic=4 * study.beta, alpha=study.alpha)
     assert problem.value(study.consensus) * 3 == pytest.approx(study.objective, rel=1e-12)
+
+
+# --- noise ----------------------------------------------------------------------------------------------------------
+
+
+def test_what_a_noisy_sum_leaves_for_the_others_is_never_below_zero(rng):
+    """Noise may take the sum below a silo's own term; what it holds out must not make costs negative then."""
+    pairs, (silo, *_) = PAIRS, some_silos()
+    noisy = np.maximum(silo.cost + rng.normal(size=pairs.size), 0.0)
+    others = Others.of(CostSum.of(pairs, noisy, 3.0), silo.cost, None, weight=1.0, shift=0.25)
+    assert (others.sums.cost < 0).any()
+    problem = silo.problem(alpha=1.0, beta=0.5, zeta=0.0)
+    nothing_sent = others.problem(replace(problem, cost=np.zeros(pairs.size)))
+    np.testing.assert_allclose(nothing_sent.cost, np.maximum(noisy - silo.cost, 0) / 3 + 0.25)
+    np.testing.assert_allclose(others.problem(problem).cost, noisy / 3 + 0.25, atol=1e-15)
+
+
+def test_the_coordinator_takes_a_negative_sum_for_zero_before_anything_comes_from_it():
+    settings = StudySettings(method="oneshot", degree=3, privacy=Privacy(epsilon=1, delta=1e-5, min_samples=10))
+    cost = np.linspace(-0.5, 2.0, PAIRS.size)
+    header = Header(run="r", method="setup", step="costs", round=1)
+    total, cohort = Total(header=header, n_silos=3, parts={"cost": cost}), Cohort(pairs=PAIRS, silos=("a",), n_silos=3)
+    model = build_setup(settings, PAIRS).merge(cohort, None, total).outcome
+    due = pooled_model(settings, np.maximum(cost, 0), PAIRS, 3)
+    assert (model.alpha, model.beta) == (due.alpha, due.beta)
+    assert model.pooled.tobytes() == due.pooled.tobytes()
+    assert (model.cost_sum >= 0).all()

@@ -17,6 +17,7 @@ from silograph.report.measures import on_all_nodes, overlaps
 from silograph.report.page import LIBRARIES, OURS, as_json, asset
 from silograph.report.palette import BLUE, RED
 from silograph.report.reading import percent, reading, scientific
+from silograph.runs.learn import learn_files
 from silograph.runs.reader import read_run
 from testing.made_runs import federated, study_run, table_run, without
 
@@ -284,3 +285,14 @@ def test_formats_are_those_known():
     assert formats_of(None) == ()
     with pytest.raises(ParameterError, match="svg, pdf, png"):
         formats_of("jpeg")
+
+
+def test_what_noise_promises_is_on_the_page(tmp_path):
+    rng = np.random.default_rng(0)
+    for name in ("oslo", "lima", "kyoto"):
+        np.save(tmp_path / f"{name}.npy", rng.normal(size=(50, 5)))
+    learn_files(sorted(tmp_path.glob("*.npy")), method="oneshot", epsilon=1, delta=1e-5, out=tmp_path / "run")
+    shown = json.dumps(data_of(write_report(tmp_path / "run")), ensure_ascii=False)
+    assert "ε = 1, δ = 1e-05 for a row; σ₁ = 4.045, ρ = 0.03055" in shown
+    assert "publishing them is outside the guarantee" in shown
+    assert "sums: masked; epsilon: 1; delta: 1e-05" in shown

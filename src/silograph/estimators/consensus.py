@@ -270,7 +270,7 @@ class ConsensusGraph(BaseEstimator):
             study.rho,
         )
         self.degree_ = study.degree
-        self.privacy_ = statement_of(settings.privacy, graphs_inside=settings.noise_on_silos)
+        self.privacy_ = statement_of(settings.privacy, graphs_inside=settings.graphs_inside)
         self.doubts_ = (
             *doubts_about_tables(facts, standardize=self.standardize),
             *doubts_about_study(study, self.silo_names_, self.graphs_, self.consensus_graph_, pairs),

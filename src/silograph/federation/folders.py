@@ -81,6 +81,8 @@ class SiteFolder:
         self.approved = path / "approved"  # SHA.toml: a study that was approved, to compare others with
         self.ledger = path / "ledger"  # which versions of the table were answered for
         self.noise = path / "noise"  # what left, or was to leave, with the noise that was drawn for it
+        self.budget = path / "budget.jsonl"  # what was opened of the data, and what it cost
+        self.budget_lock = path / "budget.lock"  # held while it is read or written; empty
         self.witness = path / "witness.json"  # what the coordinator says of our log, where the log does not say so
         self.rounds = path / "rounds"  # SHA: how many rounds of a study were answered; table: of all studies together
         self.answered = path / "answered"  # RUN.GENERATION: empty; that a run was answered, for ever

@@ -15,6 +15,10 @@ REASONS = {
     "tables": "has fewer tables than it allows to be learned from",
     "method": "does not allow this method, or not this many local steps of it",
     "rounds": "has answered as many rounds as it allows; its engineer may approve the study anew or raise the limit",
+    "budget": "its people allow no more to be told: the study would exceed what all studies together may cost, or has "
+    "no noise; a study with noise, or with more of it, may fit",
+    "cohort": "has sent a masked sum over other sites before, and the difference of the two would show the sites that "
+    "came or went; run the study with the same sites, or with noise, or its engineer approves it nonetheless",
     "parameters": "was given parameters to which the study and its set-up cannot lead; it has ended the run",
     "ended": "has ended this run, or has forgotten it after many later ones; the run must be started anew",
     "conflict": "got a second, different request for a round that it had answered; the run must be started anew",

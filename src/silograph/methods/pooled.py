@@ -66,4 +66,5 @@ METHOD = MethodSpec(
     newton=Solver(settings=frozenset({"missing_nodes"}), degree_of="the graph of all silos together"),
     setup=lambda settings, pairs: OneSum(settings=settings, degree=degree_asked(settings, pairs)),
     one_sum=True,
+    own_graphs=False,
 )

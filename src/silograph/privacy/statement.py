@@ -20,7 +20,7 @@ class Statement:
     collusion: int | None  # sites that may tell their shares; None: each site added all of the noise
     multiplier: float  # σ₁: noise in units of the sensitivity
     rho: float  # what it costs, as zero-concentrated differential privacy
-    graphs_inside: bool  # whether silos' own graphs are inside the guarantee
+    graphs_inside: bool  # whether silos' graphs are inside the guarantee
     says: str
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from silograph.analysis.graphs import own_part
 from silograph.graph.graph import Graph
+from silograph.privacy.settings import OPEN
 from silograph.report.layout import Layout
 from silograph.report.measures import MOST_SILOS, absent_nodes, drawn_silos, first_threshold, overlaps, shares
 from silograph.report.reading import counted, doubts, reading, scientific
@@ -176,6 +177,12 @@ def _run_rows(run: RunData) -> Rows:
     if result.degree_asked is not None:
         reached = "" if result.degree_reached else ", not reached"
         rows.append(("degree asked for", f"{result.degree_asked:g}{reached}"))
+    if (promise := run.record.privacy) is not None:
+        numbers = f"ε = {promise.epsilon:g}, δ = {promise.delta:g} for a {promise.unit}"
+        rows += [
+            ("noise", f"{numbers}; σ₁ = {promise.multiplier:.4g}, ρ = {promise.rho:.4g}"),
+            ("promise", promise.says),
+        ]
     objective = "not finite" if result.objective is None else f"{result.objective:.8g}"
     rows += [("objective", objective), ("certificate", str(_verdict(run)["text"]))]
     return [*rows, ("seconds", f"{result.seconds:g}")]
@@ -186,6 +193,8 @@ def _parameter_rows(run: RunData) -> Rows:
     found = ("alpha", "beta", "coupling", "sparsity", "nu", "lam", "rho")
     rows = [(name, f"{value:.6g}") for name in found if (value := getattr(run.result, name)) is not None]
     asked = {name: value for name, value in run.parameters.items() if name not in (*found, "method")}
+    privacy, usual = asked.get("privacy") or {}, asdict(OPEN)
+    asked["privacy"] = {name: value for name, value in privacy.items() if value != usual.get(name)}
     return rows + [row for row in _plain_rows(asked) if row[1] not in ("none", "no")]
 
 

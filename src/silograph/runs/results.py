@@ -92,7 +92,7 @@ def study_run(learned: StudyResult, settings: StudySettings, pairs: Pairs, conte
     about = spec_of(settings.method).about
     told = {name: {**learned.reported.get(name, {}), **learned.evidence.get(name, {})} for name in context.sources}
     record = _record("silos", graphs, told, settings.parameters, result, warnings, context, about)
-    record = replace(record, privacy=statement_of(settings.privacy, graphs_inside=settings.noise_on_silos))
+    record = replace(record, privacy=statement_of(settings.privacy, graphs_inside=settings.graphs_inside))
     return RunData(folder=context.folder, record=record, main=consensus, graphs=graphs, history=learned.history)
 
 

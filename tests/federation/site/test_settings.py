@@ -3,6 +3,7 @@
 import tempfile
 import tomllib
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from silograph.errors import OutputError, ParameterError
-from silograph.federation.site.settings import SiteSettings, read_site, write_site
+from silograph.federation.site.settings import SECTIONS, SiteSettings, read_site, write_site
 from silograph.methods.common.registry import built_in
 
 OSLO = SiteSettings(name="oslo", federation="brains", server="coordinator.example.org", data=Path("signals.csv"))
@@ -30,6 +31,10 @@ counts = st.integers(0, 10**9)
         key=st.none() | texts,
         header=st.none() | st.booleans(),
         min_samples=st.none() | counts,
+        person=st.none() | texts,
+        epsilon_total=st.none() | st.floats(1e-300, 1e300),
+        delta_total=st.floats(1e-300, 0.999),
+        sums_total=st.none() | counts,
         min_tables=counts.map(lambda count: count + 1),
         min_sites=counts.map(lambda count: count + 2),
         max_silos=counts.map(lambda count: count + 2),
@@ -60,8 +65,11 @@ def test_characters_that_toml_treats_specially_come_back(text, tmp_path):
 def test_every_setting_is_written_with_a_line_that_explains_it(tmp_path):
     lines = write_site(tmp_path / "new" / "oslo", OSLO).read_text().splitlines()
     limits = lines[lines.index("[limits]") + 1 :]
-    assert [line.startswith("#") for line in limits] == [True, True] + [True, False] * 11
-    assert "# min_samples = 100" in limits
+    given = [line.split(" = ")[0].removeprefix("# ") for line in limits if " = " in line]
+    assert given == list(SECTIONS["limits"])
+    for before, line in pairwise(["", *limits]):
+        assert line.startswith("#") or before.startswith("#"), f"{line} has no explanation"
+    assert {"# min_samples = 100", "# epsilon_total = 1.0", "# sums_total = 1"} <= set(limits)
     assert '# key = "signals"' in lines
     assert read_site(tmp_path / "new" / "oslo") == OSLO
 
@@ -121,6 +129,9 @@ WRONG = {
     "limits = 5": r"limits: expected a section, got 5\. Write \[limits\]",
     "[[table]]\nkey = 'x'": r"table: expected a section",
     "[limits]\nmin_samples = -1": r"min_samples: expected a whole number ≥ 0, got -1\. Write one",
+    "[limits]\nepsilon_total = 0": r"epsilon_total: expected .* > 0",
+    "[limits]\ndelta_total = 1": r"delta_total: expected a number between 0 and 1, got 1\.0\. Write 1e-5",
+    "[limits]\nsums_total = -1": r"sums_total: expected a whole number ≥ 0, got -1",
     "[limits]\nmin_sites = 1": r"min_sites: expected a whole number ≥ 2, got 1\. Write one",
     "[limits]\nmin_samples = 2.5": r"min_samples: expected a whole number, got 2\.5\. Write one",
     "[limits]\nmax_rounds = '5'": r"max_rounds: expected a whole number, got '5'",

@@ -8,6 +8,7 @@ import typer
 from silograph._util.checks import list_names
 from silograph.cli.output import visible
 from silograph.cli.site.account import say, user
+from silograph.cli.site.budget import read_lines, would_spend
 from silograph.errors import ParameterError, SilosError
 from silograph.federation.folders import SiteFolder
 from silograph.federation.refusals import Refused
@@ -15,10 +16,15 @@ from silograph.federation.site.approvals import Approvals, check_readable, sha_o
 from silograph.federation.site.audit import AuditLog
 from silograph.federation.site.data import SiteData, look_at_data
 from silograph.federation.site.doubts import SAID_BY_STUDY, doubts_at_home
-from silograph.federation.site.leaving import GRAPHS, fields_up, words_of
+from silograph.federation.site.leaving import GRAPHS, fields_up, promises, words_of
 from silograph.federation.site.ledger import Comparison, Ledger, Reading
+from silograph.federation.site.openings import Opening
+from silograph.federation.site.persons import units_of_one
+from silograph.federation.site.pins import describe_pins
 from silograph.federation.site.settings import SiteSettings, read_site
+from silograph.federation.site.spending import opening_of, other_cohort, over_budget
 from silograph.federation.study_file import StudyFile, pairs_of, parse_study
+from silograph.privacy.settings import OPEN, Privacy
 
 MOST_SHOWN = 5  # earlier versions of the table
 
@@ -47,19 +53,29 @@ def approve_study(home: Path, study: str, *, yes: bool, despite: bool) -> None:
     check_readable(read.sha256, read.text.decode())
     data, comparison = _look_at(home, settings, read)
     doubts = doubts_at_home(settings, data, read)
-    _show(approvals, settings, read, data, comparison)
+    opening, earlier = _would_open(home, settings, read, data)
+    _show(home, settings, read, data, comparison)
+    say("", *would_spend(opening, earlier, settings))
     say(*(f"LOOK TWICE: {text}" for text in (*_lacking(home, data, read), *(doubt.text for doubt in doubts))))
-    objection = comparison.objection(settings)
-    if objection is not None and not despite:
+    if (limit := over_budget(opening, earlier, settings)) is not None:
+        raise ParameterError(f"Not approved: {limit}. Ask for a study with more noise, or raise the limit, knowingly.")
+    rows, sites = _objection(comparison, settings, read), other_cohort(opening, earlier)
+    if rows is not None and not despite:
         raise ParameterError(
-            f"Not approved: {objection}. If you want these {comparison.unit}s to be shown, add --despite-difference; "
+            f"Not approved: {rows}. If you want these {comparison.unit}s to be shown, add --despite-difference; "
             "otherwise wait until more have changed, or use the version that was answered before."
+        )
+    if sites is not None and not despite:
+        raise ParameterError(
+            f"Not approved: {sites}. If you want these sites to be shown, add --despite-difference; otherwise ask for "
+            "a study with the same sites, or with noise."
         )
     if not yes and not typer.confirm("Approve it?"):
         say("Not approved.")
         return
-    despite = objection is not None
-    detail = f"study {read.sha256} for the table's version {data.version}{', despite the difference' * despite}"
+    despite = rows is not None or sites is not None
+    detail = f"study {read.sha256} for the table's version {data.version}"
+    detail += ", despite the difference" * (rows is not None) + ", despite other sites" * (sites is not None)
     detail += f"; doubts: {', '.join(doubt.kind for doubt in doubts)}" * bool(doubts)
     _log(home, "approved", detail)  # first: nothing is answered of which the log does not say who approved it
     approvals.approve(read.text, name=read.name, by=user(), table=data.version, despite=despite, fresh=True)
@@ -109,6 +125,18 @@ def _look_at(home: Path, settings: SiteSettings, study: StudyFile) -> tuple[Site
         ) from error
 
 
+def _would_open(home: Path, settings: SiteSettings, study: StudyFile, data: SiteData) -> tuple[Opening, list[Opening]]:
+    """What the study would open, and what was opened before. Where it names no sites, those that took part before."""
+    earlier = [line.opening for line in read_lines(home)]
+    version = Reading.of(study).version(data.version)
+    before = (one.cohort for one in earlier if (one.study, one.version) == (study.sha256, version))
+    try:
+        most = units_of_one(SiteFolder(home), settings, data, study)
+    except Refused as error:
+        raise SilosError(error.detail) from error
+    return opening_of(study, version, study.sites or next(before, ()), most=most), earlier
+
+
 def _lacking(home: Path, data: SiteData, study: StudyFile) -> list[str]:
     """Of a study whose nodes are in a file that only the coordinator has, what is likely to be refused."""
     path = SiteFolder(home).nodes
@@ -126,12 +154,13 @@ def _lacking(home: Path, data: SiteData, study: StudyFile) -> list[str]:
 # --- what is shown ----------------------------------------------------------------------------------------------------
 
 
-def _show(
-    approvals: Approvals, settings: SiteSettings, study: StudyFile, data: SiteData, comparison: Comparison
-) -> None:
+def _show(home: Path, settings: SiteSettings, study: StudyFile, data: SiteData, comparison: Comparison) -> None:
+    approvals = Approvals(home)
     leaves = _leaves_together if data.several else _leaves
     say(f"Study {study.name!r}, SHA-256 {study.sha256}", "", *_indent(study.text.decode()))
     say(*_difference(approvals, study), "", *_terms(settings, study, data), "", *leaves(settings, study, data), "")
+    if keys := describe_pins(home, study):
+        say(*keys, "")
     say(*_table(approvals, study, data, comparison, settings))
 
 
@@ -183,22 +212,27 @@ def _terms(settings: SiteSettings, study: StudyFile, data: SiteData) -> list[str
 def _leaves(settings: SiteSettings, study: StudyFile, data: SiteData) -> list[str]:
     """What leaves, by the fields of the steps, and what that means for the graph and for N."""
     setup, rounds = fields_up(study, pairs_of(study, study.nodes or data.names))
-    shares, reports = study.share_graphs and settings.share_graph, study.settings.report and settings.report
+    privacy = study.settings.privacy
+    shares = study.share_graphs and settings.share_graph
+    reports = study.settings.report and settings.report and not privacy.masked
     sent = [name for name in rounds if name in GRAPHS]
-    lines = ["Leaves in set-up:", *_fields(setup), "Leaves in the rounds after it:", *_fields(rounds)]
+    lines = ["Leaves in set-up:", *_fields(setup, privacy), "Leaves in the rounds after it:"]
+    lines += [*_fields(rounds, privacy), *promises(study)]
     if reports:
         words = "your numbers of samples and edges, mean squared difference, distance to the consensus, contribution"
-        lines += _fields(("reported",), words)
+        lines += _fields(("reported",), words=words)
     if shares:
-        lines += _fields(("graph",), "your own graph, at the end")
+        lines += _fields(("graph",), words="your own graph, at the end")
     if sent or shares:
         when = " and ".join([*(["in the rounds"] if sent else []), *(["at the end"] if shares else [])])
         lines += [f"Your graph LEAVES this site, {when}."]
+    elif privacy.masked:
+        lines += ["Your graph is not sent."]
     else:
         lines += ["Your graph is not sent. Whoever has `cost` and the study can compute it, or one much like it."]
-    if study.settings.method == "oneshot":
+    if study.settings.method == "oneshot" and not privacy.masked:
         lines += ["The sum comes back to every site: each learns the sum of the others'; of two sites, yours."]
-    if not reports:
+    if not reports and privacy == OPEN:
         lines += ["Your number of samples is not reported. That does not hide it: of rounded data, z/N gives it away."]
     return [*lines, "Stays: the rows of your table, its path, site.toml. The threat model in the docs tells the rest."]
 
@@ -207,22 +241,27 @@ def _leaves_together(settings: SiteSettings, study: StudyFile, data: SiteData) -
     """The same of a site that sends sums over its tables."""
     setup, rounds = fields_up(study, pairs_of(study, study.nodes or data.names))
     over = f"the sum over your {len(data.tables)} tables of"
-    lines = [f"Leaves in set-up, {over}:", *_fields(setup, several=True)]
-    lines += [f"Leaves in the rounds after it, {over}:", *_fields(rounds, several=True), "Leaves besides:"]
-    lines += _fields(("tables",), f"how many they are: {len(data.tables)}")
-    if study.settings.report and settings.report:
-        lines += _fields(("reported",), "the number of samples of all your tables together, and their mean scale")
+    privacy = study.settings.privacy
+    lines = [f"Leaves in set-up, {over}:", *_fields(setup, privacy, several=True)]
+    lines += [f"Leaves in the rounds after it, {over}:", *_fields(rounds, privacy, several=True)]
+    lines += [*promises(study), "Leaves besides:"]
+    lines += _fields(("tables",), words=f"how many they are: {len(data.tables)}")
+    if study.settings.report and settings.report and not privacy.masked:
+        lines += _fields(("reported",), words="the number of samples of all your tables together, and their mean scale")
     if any(name in GRAPHS for name in rounds):
         lines += ["The SUM of your tables' graphs leaves this site, in the rounds. The graph of no table does."]
     return [
         *lines,
-        "Whoever knows all your tables but one can work out that one's part of each sum.",
+        *([] if privacy.noisy else ["Whoever knows all your tables but one can work out that one's part of each sum."]),
         "Stays: every table's own numbers, graph and contribution; names of patients and files; site.toml.",
     ]
 
 
-def _fields(names: tuple[str, ...], words: str | None = None, *, several: bool = False) -> list[str]:
-    return [f"  {visible(name):<13}{words or text}" for name, text in words_of(names, several=several).items()]
+def _fields(
+    names: tuple[str, ...], privacy: Privacy = OPEN, *, words: str | None = None, several: bool = False
+) -> list[str]:
+    found = words_of(names, privacy, several=several)
+    return [f"  {visible(name):<13}{words or text}" for name, text in found.items()]
 
 
 def _table(
@@ -247,9 +286,14 @@ def _table(
         ]
     if (more := len(comparison.changes) - MOST_SHOWN) > 0:
         lines += [f"{more} more versions were answered for; they differ by more."]
-    if (objection := comparison.objection(settings)) is not None:
+    if (objection := _objection(comparison, settings, study)) is not None:
         lines += [f"THE DIFFERENCE OF THE ANSWERS SHOWS THE CHANGED {comparison.unit.upper()}S: {objection}."]
     return [*lines, f"The approval holds for this version of the table{'s' * data.several} and no other."]
+
+
+def _objection(comparison: Comparison, settings: SiteSettings, study: StudyFile) -> str | None:
+    """Which rows or tables differences of answers show; with noise, none."""
+    return None if study.settings.privacy.noisy else comparison.objection(settings)
 
 
 def _size(data: SiteData, comparison: Comparison) -> str:

@@ -186,7 +186,8 @@ def approve(
         bool,
         typer.Option(
             "--despite-difference",
-            help="Approve although the table differs from one answered before by so few rows that answers show them.",
+            help="Approve although the table differs from one answered before by so few rows, or the sites of a masked "
+            "sum from those of one before, that the difference shows them.",
         ),
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
@@ -210,8 +211,8 @@ def approve(
 
 RESTORED_HELP = """Go on after this site's folder was restored from an older copy.
 
-The coordinator keeps how far this site's audit log was. A site whose log does not have that entry refuses every run,
-until this command tells what it has forgotten and its engineer goes on.
+The coordinator keeps how far this site's audit log was. A site whose log does not have that entry, or whose budget is
+not what its log says, refuses every run, until this command tells what it has forgotten and its engineer goes on.
 """
 
 
@@ -224,6 +225,24 @@ def restored(
     from silograph.cli.site.restored import accept_restored
 
     accept_restored(site_folder(folder), yes=yes)
+
+
+BUDGET_HELP = """What this site has opened of its data, over all versions and all studies, and what is left.
+
+Every study that was answered counts, once: by the epsilon and delta that its noise amounts to, or as an opening without
+noise. Limits are epsilon_total and sums_total in site.toml.
+"""
+
+
+@app.command(help=BUDGET_HELP)
+@guard()
+def budget(
+    as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False, folder: Folder = None
+) -> None:
+    """Show what is spent and left."""
+    from silograph.cli.site.budget import show_budget
+
+    show_budget(site_folder(folder), as_json=as_json)
 
 
 @app.command(help="The audit log: who asked what, when, what left this site, how many bytes.")

@@ -3,8 +3,10 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from silograph._util.types import BoolVector, Matrix
 from silograph.data.readers import arrays, arrow, excel, text
@@ -85,6 +87,10 @@ class Signals:
             if not empty.any():
                 break
         return empty
+
+    def flags(self) -> Iterator[NDArray[Any]]:
+        """The cells of the column that is to say which rows count, as they are."""
+        return (chunk.flags for chunk in self._source.chunks() if chunk.flags is not None)
 
     def row_labels(self) -> list[str]:
         """What rows are called in their first cells, or nothing, for each row: to tell what is wrong with a table."""

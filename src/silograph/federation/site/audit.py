@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import IO, Any
 
@@ -106,6 +107,27 @@ class AuditLog:
             return None
         found = (_object(line) for line in reversed(tail.split(b"\n")))
         return next((entry for entry in found if entry is not None and entry.get("what") == what), None)
+
+    def head(self) -> Witness | None:
+        """The last entry, if there is any; a power cut does not undo it any more."""
+        try:
+            with self._path.open("rb") as file:
+                os.fsync(file.fileno())
+                last = _last(file, os.fstat(file.fileno()).st_size)
+        except FileNotFoundError:
+            return None
+        return None if last is None else Witness(last.sequence, last.hash)
+
+    def search(self, what: str, *, since: int = 0) -> tuple[dict[str, Any] | None, int]:
+        """The last entry of a kind that begins at this byte or after it, however far back, and where the log ends."""
+        try:
+            with self._path.open("rb") as file:
+                if (size := os.fstat(file.fileno()).st_size) <= since:
+                    return None, size
+                with mmap(file.fileno(), size, access=ACCESS_READ) as log:
+                    return _search(log, f'"what":"{what}"'.encode(), since), size
+        except FileNotFoundError:
+            return None, 0
 
 
 def verify(path: Path) -> Verdict:
@@ -213,6 +235,18 @@ def _find(file: IO[bytes], number: int) -> str | None:
         else:
             low = at
     return next((link.hash for _, link in _entries_from(file, low, high) if link.sequence == number), None)
+
+
+def _search(log: mmap, mark: bytes, since: int) -> dict[str, Any] | None:
+    """No text of a stranger's can be such a mark: JSON escapes its quotes."""
+    end = len(log)
+    while (at := log.rfind(mark, since, end)) >= 0:
+        begin, stop = log.rfind(b"\n", 0, at) + 1, log.find(b"\n", at)
+        line = log[begin : stop if stop >= 0 else len(log)]
+        if begin >= since and _link(line) is not None:
+            return _object(line)
+        end = begin
+    return None
 
 
 def _entries_from(file: IO[bytes], position: int, end: int) -> Iterator[tuple[int, _Link]]:

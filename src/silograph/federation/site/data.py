@@ -100,7 +100,7 @@ def tables_of(settings: SiteSettings, folder: Path) -> tuple[FoundTable, ...]:
 
 def version_of(settings: SiteSettings, data: str | Sequence[Sequence[str]]) -> str:
     """The version of the data, for which an approval holds: of the files' checksums and of how they are read."""
-    how = [data, sorted(settings.drop), settings.key, settings.header, settings.keep_rows]
+    how = [data, sorted(_no_nodes(settings)), settings.key, settings.header, settings.keep_rows]
     return sha256(json.dumps(how).encode()).hexdigest()
 
 
@@ -122,7 +122,15 @@ def look_at_data(settings: SiteSettings, folder: Path, before: Fingerprint | Non
 
 def table_options(settings: SiteSettings) -> TableOptions:
     """How the site's tables are read, but for what a study says."""
-    return TableOptions(drop=settings.drop, key=settings.key, header=settings.header, keep_rows=settings.keep_rows)
+    return TableOptions(
+        drop=_no_nodes(settings), key=settings.key, header=settings.header, keep_rows=settings.keep_rows
+    )
+
+
+def _no_nodes(settings: SiteSettings) -> tuple[str, ...]:
+    """Columns to drop: also the one that names persons."""
+    person = settings.person
+    return settings.drop if person is None or person in settings.drop else (*settings.drop, person)
 
 
 def check_nodes(nodes: Sequence[str], names: Sequence[str], source: str, *, missing_nodes: str) -> None:

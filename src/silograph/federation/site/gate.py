@@ -2,17 +2,24 @@
 
 Where site.toml says `approve_all`, nobody needs to, unless the table has changed by so little that its answers would
 show the rows that changed.
+
+And whether it may be answered at all, given what was opened before: the budget.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from silograph.errors import SignalError
 from silograph.federation.folders import SiteFolder
 from silograph.federation.refusals import Refused
 from silograph.federation.site.approvals import MOST_PENDING, Approvals
+from silograph.federation.site.budget import Budget
 from silograph.federation.site.data import Fingerprint, SiteData, look_at_data
 from silograph.federation.site.ledger import Ledger, Reading
+from silograph.federation.site.openings import Opening
+from silograph.federation.site.persons import units_of_one
 from silograph.federation.site.settings import SiteSettings
+from silograph.federation.site.spending import opening_of
 from silograph.federation.study_file import StudyFile
 
 FULL = (
@@ -27,6 +34,7 @@ class Gate:
     def __init__(self, folder: SiteFolder, settings: SiteSettings) -> None:
         self._folder, self._settings = folder, settings
         self._approvals, self.ledger = Approvals(folder.path), Ledger(folder.path)
+        self.budget, self._charged = Budget(folder.path), set[Opening]()
         self._known: Fingerprint | None = None  # of the files, so that they are not read for each request
 
     def look(self) -> SiteData:
@@ -66,17 +74,46 @@ class Gate:
         """Refuse a version that differs too little from those answered before, unless people approved it despite that.
 
         It is asked when a run begins and again before the first answer: meanwhile, others may have been answered.
+        Answers with noise hide every row, whatever they are compared with: the budget counts these.
         """
+        if study.settings.privacy.noisy:
+            return
         objection = self.ledger.compare_version(Reading.of(study).version(version)).objection(self._settings)
-        approval = self._approvals.get(study.sha256)
-        despite = approval is not None and approval.table == version and approval.despite
-        if objection is not None and not despite:
+        if objection is not None and not self._despite(study, version):
             cure = "to answer all the same, approve it with --despite-difference"
             self._refuse(study, asked_by, f"the table has changed, to version {version}: {objection}; {cure}")
 
-    def note(self, study: StudyFile, version: str, run: str) -> None:
-        """Write down that a round of a run is about to be answered."""
-        self.ledger.note(Reading.of(study).version(version), study=study.sha256, run=run)
+    def check_budget(self, study: StudyFile, data: SiteData, sites: Sequence[str], asked_by: str) -> None:
+        """Refuse what the site's limits on all studies together do not allow, before anything is computed."""
+        opening, despite = self._opening(study, data, sites), self._despite(study, data.version)
+        try:
+            self.budget.check(opening, self._settings, despite=despite)
+        except Refused as refusal:
+            if refusal.code == "cohort":  # people may read it, and approve it nonetheless
+                self._approvals.note_pending(study.sha256, study.text.decode(), asked_by=asked_by)
+            raise
+
+    def note(self, study: StudyFile, data: SiteData, sites: Sequence[str], run: str, *, draw: str = "") -> None:
+        """Write down that a round of a run is about to be answered, and what it opens: whatever becomes of the run.
+
+        `draw` names the noise that is in the answer, where it is kept under a name.
+        """
+        opening = replace(self._opening(study, data, sites), draw=draw)
+        if opening not in self._charged:  # first: the ledger of an earlier silograph is known by having no budget
+            despite = self._despite(study, data.version)
+            self.budget.charge(opening, self._settings, run=run, despite=despite)
+            self._charged.add(opening)
+        if not opening.noisy:
+            self.ledger.note(opening.version, study=study.sha256, run=run)
+
+    def _opening(self, study: StudyFile, data: SiteData, sites: Sequence[str]) -> Opening:
+        most = units_of_one(self._folder, self._settings, data, study)
+        return opening_of(study, Reading.of(study).version(data.version), sites, most=most)
+
+    def _despite(self, study: StudyFile, version: str) -> bool:
+        """Whether people approved it although the difference of answers shows somebody."""
+        approval = self._approvals.get(study.sha256)
+        return approval is not None and approval.table == version and approval.despite
 
     def check_running(self, study: StudyFile, version: str) -> None:
         """Refuse to go on with a run whose approval was taken back, or given anew for another table."""

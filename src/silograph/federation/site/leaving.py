@@ -10,6 +10,7 @@ from silograph.graph.pairs import Pairs
 from silograph.methods.common.registry import spec_of
 from silograph.methods.common.settings import StudySettings
 from silograph.methods.common.setup import ModelParameters, build_setup
+from silograph.privacy.settings import OPEN, Privacy
 from silograph.protocol.method import Method
 
 WORDS = {
@@ -40,6 +41,12 @@ WORDS = {
     "silos": "that you are counted: 1",
     "weight": "your weight: the nearer your graph is to the consensus, the more; with the costs it is known anyway",
 }
+HOW = {  # masked, with noise: how costs leave
+    (False, False): "as it is",
+    (False, True): "with noise",
+    (True, False): "under masks that only the sum over all sites takes off",
+    (True, True): "with a share of the noise, under masks that only the sum over all sites takes off",
+}
 GRAPHS = {"w", "weighted"}  # fields that are the site's graph
 
 
@@ -68,18 +75,41 @@ def possible_methods(settings: StudySettings) -> list[Method]:
     return made
 
 
-def words_of(fields: tuple[str, ...], *, several: bool = False) -> Mapping[str, str]:
+def words_of(fields: tuple[str, ...], privacy: Privacy = OPEN, *, several: bool = False) -> Mapping[str, str]:
     """Each field in words; of a method that is not silograph's own, nothing but the name is known.
 
     `several`: of one of the tables that the site adds up.
     """
     unknown = "a number or numbers of a method that is not silograph's own: ask"
-    words = {name: WORDS.get(name, unknown) for name in fields}
+    known = WORDS | {"cost": WORDS["cost"].removesuffix("as it is") + HOW[privacy.masked, privacy.noisy]}
+    words = {name: known.get(name, unknown) for name in fields}
     if not several:
         return words
     for yours, its in {"your": "its", "you are": "it is", "you have": "it has"}.items():
         words = {name: text.replace(yours, its) for name, text in words.items()}
     return words
+
+
+def promises(study: StudyFile) -> list[str]:
+    """What masks and noise mean for this site, and what they do not."""
+    privacy, sites = study.settings.privacy, ", ".join(study.sites or ())
+    lines = []
+    if privacy.masked:
+        lines += [
+            f"One masked sum: the coordinator learns the sum over {sites}, not this site's term.",
+            "The sum comes back to every site: each learns the sum of the others' terms. All the others and the "
+            "coordinator together learn yours.",
+        ]
+    if privacy.noisy:
+        lines += [
+            f"It carries noise: epsilon = {privacy.epsilon:g}, delta = {privacy.delta:g} for one {privacy.unit}. "
+            "Whatever is made of it afterwards costs nothing more. How many rows and tables you have counts as public."
+        ]
+    if privacy.masked and privacy.noisy:
+        lines += [f"Each site adds a share of the noise: it is enough if at most {privacy.collusion} tell theirs."]
+    if privacy.noisy and not study.settings.graphs_inside:
+        lines += ["Your own graph is made of your exact data and stays here: to publish it is outside that promise."]
+    return lines
 
 
 def _fields(method: Method) -> tuple[str, ...]:

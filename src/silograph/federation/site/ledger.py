@@ -1,4 +1,4 @@
-"""Which versions of its data a site has answered for, and what a new version would show together with them.
+"""Which versions of its data a site has answered for without noise, and what a new one would show together with them.
 
 A version is the SHA-256 of the tables' files and of how they are read. What a site answers is a sum over rows, so the
 answers for two versions differ by the sum over the rows that came, less the sum over those that went. With more

@@ -31,6 +31,7 @@ from silograph.protocol.sums import Subtotal, open_parts
 from silograph.protocol.units import Units
 
 MAGIC = b"silograph noise 1\n"
+DRAW_NAME = 32  # hexadecimal digits of its checksum
 Noisy = Mapping[str, Vector]  # numbers with noise, by what they are called
 
 
@@ -75,6 +76,11 @@ class KeptNoise:
                 lock.release()
         except OSError as error:
             raise OutputError(f"{path}: noise cannot be kept or read ({error.strerror}).") from error
+
+    def name_of(self, key: NoiseKey) -> str:
+        """What the budget calls a draw: noise that was lost and drawn anew has another name, and is paid for anew."""
+        path = self._folder / key.name
+        return path.read_bytes()[len(MAGIC) :][:DRAW_NAME].decode() if path.exists() else ""
 
 
 def _encode(key: NoiseKey, noisy: Noisy) -> list[bytes]:

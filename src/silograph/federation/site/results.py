@@ -79,7 +79,7 @@ class OwnResults:
         certificate = dict(zip(names, self.certificate, strict=False))
         about = {"run": self.run, "study": self.study.name, "sha256": self.study.sha256, "silos": self.sites}
         settings = self.study.settings
-        promise = statement_of(settings.privacy, graphs_inside=settings.noise_on_silos)
+        promise = statement_of(settings.privacy, graphs_inside=settings.graphs_inside)
         return about | {"certificate": certificate, "privacy": None if promise is None else asdict(promise)}
 
     def _learned(self) -> StudyResult:

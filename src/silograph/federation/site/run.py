@@ -1,7 +1,7 @@
 """One run at a site: its study, its silos, their states, and the answer to each of its rounds."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -171,8 +171,11 @@ class SiteRun:
                 setup.check_scalars(kept, asked.scalars, asked.n_silos)
         return self._method(asked.stage, asked.scalars, asked.n_silos)
 
-    def answer(self, method: Method, asked: Asked, *, report: bool) -> Update | Subtotal:
-        """The answer of the site's silo, or the sum over several, written down."""
+    def answer(self, method: Method, asked: Asked, *, report: bool, charge: Callable[[str], None]) -> Update | Subtotal:
+        """The answer of the site's silo, or the sum over several, written down.
+
+        `charge` pays for it, by the name of the noise that is in it: once the noise is kept, and before the answer is.
+        """
         began = time.perf_counter()
         with self._refusing():
             updates = self.group.ask(method, asked.task, report=True, checked=False)
@@ -182,6 +185,7 @@ class SiteRun:
         else:
             answer = updates[0] if report else _silent(updates[0])
         answer = self._add_noise(answer, method, asked)
+        charge(KeptNoise(SiteFolder(self.folder).noise).name_of(self._noise_key))
         if masked:
             assert self.masking is not None
             assert isinstance(answer, Subtotal)
@@ -216,8 +220,12 @@ class SiteRun:
         if not any(field.noisy for field in fields.values()):
             return answer
         noise = plan_at_site(self.study, self.group.pairs, len(self.sites), asked.n_silos)
-        kept, key = KeptNoise(SiteFolder(self.folder).noise), NoiseKey.of(self.study, self.data.version, self.sites)
-        return protect_answer(answer, fields, method.units(asked.task), self.group.pairs, noise, kept, key)
+        kept, units = KeptNoise(SiteFolder(self.folder).noise), method.units(asked.task)
+        return protect_answer(answer, fields, units, self.group.pairs, noise, kept, self._noise_key)
+
+    @property
+    def _noise_key(self) -> NoiseKey:
+        return NoiseKey.of(self.study, self.data.version, self.sites)
 
     @contextmanager
     def _refusing(self) -> Iterator[None]:

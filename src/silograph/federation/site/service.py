@@ -145,6 +145,7 @@ class SiteService:
         self._check_pins(study)
         before = version_in(self.folder.state, run)
         data = self._gate.check_table(study, nodes, request.sender, before=before)
+        self._gate.check_budget(study, data, silos, request.sender)
         site_run = self._site_runs.get(run)
         if site_run is None:
             self._make_room()
@@ -197,10 +198,9 @@ class SiteService:
             if site_run.last is None:
                 self._gate.check_difference(site_run.study, request.sender, version)
             self._count_round(site_run.study)
-            self._gate.note(site_run.study, version, site_run.run)
             settings = site_run.study.settings
             report = settings.report and self.settings.report and not settings.privacy.masked
-            answer = site_run.answer(method, asked, report=report)
+            answer = site_run.answer(method, asked, report=report, charge=lambda draw: self._charge(site_run, draw))
             seconds = site_run.seconds
         left = contents_of(answer, masked=site_run.is_masked(stage))
         return Reply(body=encode_answer(answer), log={"left": left, "seconds": round(seconds, 4)})
@@ -276,6 +276,9 @@ class SiteService:
         if study.settings.privacy.masked:
             own = public_key_fingerprint(self._signer.certificate)
             check_pins(study, Pins(self.folder.path), site=self.settings.name, fingerprint=own)
+
+    def _charge(self, site_run: SiteRun, draw: str) -> None:
+        self._gate.note(site_run.study, site_run.data, site_run.sites, site_run.run, draw=draw)
 
     def _count_round(self, study: StudyFile) -> None:
         if self._approvals.count_round(study.sha256) > self.settings.max_rounds:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, get_type_hints
 
+from silograph._util.checks import check_positive
 from silograph._util.documents import check_keys, fill, fit_value, parse_toml, placing_errors, read_bytes, show
 from silograph._util.files import make_folder, write_text
 from silograph.data.folders import is_one_file
@@ -16,12 +17,15 @@ METHODS = built_in()
 FEW_SAMPLES = 20  # however few the nodes
 LARGEST_SETTINGS = 1_000_000  # bytes
 SECTIONS = {
-    "table": ("drop", "key", "header", "keep_rows"),
+    "table": ("drop", "key", "header", "keep_rows", "person"),
     "limits": (
         "min_samples",
         "min_new_samples",
         "min_tables",
         "min_sites",
+        "epsilon_total",
+        "delta_total",
+        "sums_total",
         "max_silos",
         "max_rounds",
         "max_rounds_table",
@@ -34,6 +38,15 @@ SECTIONS = {
 }
 TOP_KEYS = ("name", "federation", "server", "data")
 HOMES = {"at the top of the file": TOP_KEYS, **{f"below the line [{name}]": keys for name, keys in SECTIONS.items()}}
+HINTS = {  # what a line that is left out would look like
+    "key": '"signals"',
+    "header": "true",
+    "keep_rows": '"good"',
+    "person": '"subject"',
+    "min_samples": "100",
+    "epsilon_total": "1.0",
+    "sums_total": "1",
+}
 TEMPLATE = """\
 # The settings of this site. Only its own people write this file; the coordinator can neither read nor change it.
 # It is read when a study begins: changes hold from the next one on.
@@ -57,6 +70,8 @@ drop = {drop}
 {header}
 # A column that says which rows to learn from (true, 1, yes) and which not, such as one of scrubbed volumes
 {keep_rows}
+# A column that names persons, where one may have several rows or tables: noise is then counted for the whole person
+{person}
 
 [limits]
 # Take part only with at least this many samples: of few, a sum says more of each. Left out: as many as nodes, or 20
@@ -67,6 +82,13 @@ min_new_samples = {min_new_samples}
 min_tables = {min_tables}
 # Take part only together with others, at least this many sites in all. Of two, each can work out the other's numbers
 min_sites = {min_sites}
+# Answer only studies with noise (epsilon), and only until all together amount to this epsilon, over all versions of the
+# data. Left out: no limit. `silograph site budget` shows what is spent
+{epsilon_total}
+# The delta at which that total is reckoned
+delta_total = {delta_total}
+# Answer only so many studies without noise, ever, over all versions of the data. Left out: no limit
+{sums_total}
 # Take part only if all sites together have at most this many tables: the more they are, the weaker is what we can check
 max_silos = {max_silos}
 # Answer at most this many rounds of an approved study, all its runs together
@@ -98,10 +120,14 @@ class SiteSettings:
     key: str | None = None
     header: bool | None = None  # None: look
     keep_rows: str | None = None  # a column that says which rows count; None: all
+    person: str | None = None  # a column that names persons; None: every row, or table, is a person's only one
     min_samples: int | None = None  # None: see `least_samples`
     min_new_samples: int = 20  # fewest rows that a changed table may tell apart from those answered before
     min_tables: int = 5  # of several: fewest to answer for, and fewest that a change may tell apart
     min_sites: int = 2  # never less: the sum over one site is that site's own
+    epsilon_total: float | None = None  # of all openings together; None: no limit, and studies without noise may be
+    delta_total: float = 1e-5
+    sums_total: int | None = None  # openings without noise; None: no limit
     max_silos: int = 1000  # of all sites together
     max_rounds: int = 1000  # of an approved study, all its runs together
     max_rounds_table: int = 10_000  # of all studies together
@@ -122,11 +148,15 @@ class SiteSettings:
         if self.data == ():
             raise ParameterError('data: expected text, or a list of at least one, got an empty list. Write "tables".')
         least = dict.fromkeys(
-            ("min_samples", "min_new_samples", "max_rounds", "max_rounds_table", "max_local_steps"), 0
+            ("min_samples", "min_new_samples", "sums_total", "max_rounds", "max_rounds_table", "max_local_steps"), 0
         )
         for name, bound in (least | {"min_sites": 2, "min_tables": 1, "max_silos": 2}).items():
             if (value := getattr(self, name)) is not None and value < bound:
                 raise ParameterError(f"{name}: expected a whole number ≥ {bound}, got {value}. Write one, such as 100.")
+        if self.epsilon_total is not None:
+            check_positive("epsilon_total", self.epsilon_total)
+        if not 0 < self.delta_total < 1:
+            raise ParameterError(f"delta_total: expected a number between 0 and 1, got {self.delta_total}. Write 1e-5.")
 
     def least_samples(self, n_nodes: int) -> int:
         """How many samples a table of so many nodes must have. Fewer than nodes are known but for a rotation."""
@@ -163,11 +193,8 @@ def write_site(folder: Path, settings: SiteSettings) -> Path:
         raise OutputError(f"{path}: is there already. Edit it by hand, or choose another folder.")
     make_folder(folder)
     values = {field.name: _toml(getattr(settings, field.name)) for field in fields(settings)}
-    least = settings.min_samples
-    values["min_samples"] = "# min_samples = 100" if least is None else f"min_samples = {least}"
-    values["key"] = '# key = "signals"' if settings.key is None else f"key = {values['key']}"
-    values["keep_rows"] = '# keep_rows = "good"' if settings.keep_rows is None else f"keep_rows = {values['keep_rows']}"
-    values["header"] = "# header = true" if settings.header is None else f"header = {values['header']}"
+    for name, hint in HINTS.items():
+        values[name] = f"# {name} = {hint}" if getattr(settings, name) is None else f"{name} = {values[name]}"
     return write_text(path, TEMPLATE.format(**values))
 
 
@@ -191,6 +218,6 @@ def _toml(value: object) -> str:
     """A value as TOML writes it, which is as JSON does but for one character."""
     if isinstance(value, tuple):
         return f"[{', '.join(map(_toml, value))}]"
-    if isinstance(value, bool | int):
+    if isinstance(value, bool | int | float):
         return json.dumps(value)
     return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -70,9 +70,9 @@ class MethodSpec:
     options: Mapping[str, Option] = field(default_factory=dict)  # settings of its own, with their defaults
     setup: "Callable[[StudySettings, Pairs], SetupMethod] | None" = None  # its own set-up; None: the usual exchange
     blocks: bool = False  # whether silos need blocks of their rows
-    one_sum: bool = (
-        False  # whether its set-up opens one sum of costs, and nothing that silos tell after it depends on them
-    )
+    # Whether its set-up opens one sum of costs, and nothing that silos tell after it depends on them
+    one_sum: bool = False
+    own_graphs: bool = True  # whether silos have graphs of their own; else theirs is the consensus
     check_silo: "Callable[[StudySettings, Silo], None]" = lambda settings, silo: None  # raises for data it cannot use
 
     def __post_init__(self) -> None:

@@ -207,6 +207,11 @@ class StudySettings:
         return self.privacy.noisy and not spec_of(self.method).one_sum
 
     @property
+    def graphs_inside(self) -> bool:
+        """Whether what ε promises holds for the silos' graphs, too: they are made of what carries noise alone."""
+        return self.noise_on_silos or (self.privacy.noisy and not spec_of(self.method).own_graphs)
+
+    @property
     def zeta_used(self) -> float:
         """The ζ given, or the method's own."""
         return (PAPER_ZETA if self.by_gradient else 0.0) if self.zeta is None else self.zeta
