@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 from silograph.engine.study import StudyResult, learn_silos
+from silograph.federation.coordinator.masking import plan_exchange
 from silograph.federation.coordinator.run import CoordinatorRun
 from silograph.federation.envelope import open_message
+from silograph.federation.keys import Terms
 from silograph.federation.site.audit import entries
 from silograph.federation.site.data import look_at_data
 from silograph.federation.site.masking import restrict
@@ -22,6 +24,7 @@ from silograph.methods.common.registry import built_in, spec_of
 from silograph.methods.oneshot import pooled_model
 from silograph.protocol.codec import decode_answer, decode_subtotal, decode_task
 from silograph.protocol.sums import Subtotal
+from silograph.protocol.units import STANDARDISED
 from testing.conformance import GIVEN, assert_conforms, digests, silo_of
 from testing.consortium import NODES, SITES, Consortium, Loopback, close, write_table
 
@@ -225,6 +228,24 @@ def test_a_masked_sum_with_noise_is_the_sum_of_the_noisy_terms_the_same_in_every
     due = pooled_model(runs[0].study().settings, total, Pairs.all(8), len(consortium.tables)).pooled
     found = read_graph(runs[0].results / "consensus" / "graph.npz").weights
     assert found == pytest.approx(due[due > 0], rel=1e-9)
+
+
+def test_with_noise_it_is_the_length_of_rows_that_bounds_the_sum_and_no_unit_variance(tmp_path):
+    consortium = Consortium(tmp_path)
+    for seed, site in enumerate(SITES):
+        write_table(consortium.table(site), seed, n_samples=2000)
+    public = f"centres = {[0.0] * 8}\nscales = {[0.01] * 8}\n"
+    noise = f"epsilon = 8\ndelta = 1e-5\nmin_samples = 2000\nrows = 30.0\n{public}"
+    run = consortium.masked_run(ONESHOT, noise, standardize="true")
+    consortium.finish(run)
+    keys = plan_exchange(run.study(), terms_of(run), 8, file=run.keys, trust=consortium.trust)
+    total = np.sum(noisy_terms(consortium, run), axis=0)
+    assert total.max() > 3 * STANDARDISED + keys.noise  # else this would show nothing
+    assert total.max() < 3 * 2 * 30**2 + keys.noise
+
+
+def terms_of(run: CoordinatorRun) -> Terms:
+    return Terms.of(run.study(), run.run_id, run.sites, run.nodes, 28)
 
 
 # --- who takes part ---------------------------------------------------------------------------------------------------
