@@ -15,6 +15,7 @@ from silograph.federation.coordinator.run import CoordinatorRun, open_run
 from silograph.federation.coordinator.supervisor import Supervisor
 from silograph.federation.envelope import open_message
 from silograph.federation.site.audit import verify
+from silograph.federation.site.budget import Budget
 from testing.conformance import ONESHOT, digests
 from testing.consortium import SITES, Consortium, Loopback, close, needs_new_keys
 from testing.cutting import Cut, Killed, attempt_on, moment_of
@@ -60,7 +61,10 @@ def bring_to_its_end(consortium: Consortium, run: CoordinatorRun, make_line) -> 
 
 def assert_sound(consortium: Consortium, run: CoordinatorRun, expected: dict[str, str]) -> None:
     assert digests(run.folder / "results") == expected
-    assert all(verify(consortium.folder / site / "audit.jsonl").problem is None for site in SITES)
+    for site in SITES:
+        assert verify(consortium.folder / site / "audit.jsonl").problem is None
+        (opening,) = Budget(consortium.folder / site).openings()  # one sum, however many generations
+        assert (opening.masked, opening.cohort) == (True, SITES)
 
 
 def test_a_masked_run_cut_short_at_every_message_ends_in_the_same_bits(tmp_path, undisturbed):

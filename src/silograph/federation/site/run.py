@@ -27,6 +27,7 @@ from silograph.federation.study_file import StudyFile
 from silograph.methods.common.presence import check_silo
 from silograph.methods.common.setup import build_setup, build_silo_method
 from silograph.methods.common.setup_checks import ScalarsError
+from silograph.privacy.settings import LEAST_MASKED_SITES
 from silograph.protocol.checks import check_parts
 from silograph.protocol.group import SiloGroup
 from silograph.protocol.messages import LIST, PAIRS_NONNEGATIVE, Task, Update, update_of
@@ -99,7 +100,8 @@ class SiteRun:
             if self.last is not None:
                 raise Refused("keys", f"run {self.run}: was answered by an earlier process, whose key is gone")
             terms = Terms.of(self.study, self.run, self.sites, self.nodes, self.group.pairs.size)
-            least, has = self.settings.min_sites, self._own_pairs() if self.study.settings.may_lack_nodes else None
+            least = max(self.settings.min_sites, LEAST_MASKED_SITES)  # of two at a pair, each knows the other's term
+            has = self._own_pairs() if self.study.settings.may_lack_nodes else None
             self.masking = Masking(terms, site=self.settings.name, least=least, has=has, signer=signer)
         return self.masking.statement
 
