@@ -25,7 +25,7 @@ from silograph.privacy.settings import Privacy
 SCENE = Scene(trials=LEAST_TRIALS)
 UNPROTECTED = {
     "open/term", "open/rest", "open/versions", "masked/sum-of-two", "masked/last", "noise/one more", "weighted/outlier",
-    "weighted/cap", "published/edges", "sites/open", "sites/sum", "sites/lonely-open", "ledger/refusals",
+    "weighted/cap", "published/edges", "sites/open", "sites/sum", "sites/lonely-open", "refusals/ranges",
 }  # fmt: skip
 CONTROLS = {
     "masked/no-masks", "masked/kept-keys", "masked/no-pins", "noise/too-little", "noise/reused", "noise/wide",
@@ -36,7 +36,7 @@ PROTECTED = {
     "masked/twice", "masked/all-but-two", "noise/e₁ or e₂", "noise/(e₁ ± e₂)/√2", "noise/share of site-01",
     "noise/share of site-02", "noise/share of site-03", "noise/fresh", "noise/saturation", "weighted/refused",
     "sites/masked", "sites/second-key", "sites/swapped-key", "sites/roster", "sites/restart", "sites/lonely-masked",
-    "ledger/version", "ledger/cohort", "ledger/budget", "ledger/averaged", "ledger/no-range",
+    "ledger/version", "ledger/cohort", "ledger/budget", "ledger/averaged", "refusals/no-ranges", "refusals/false-sums",
 }  # fmt: skip
 
 
@@ -169,7 +169,7 @@ def test_settings_choose_the_attacks_that_concern_them():
         return {attack.__name__ for attack in attacks_on(replace(SCENE, everything=False, **settings))}
 
     bare = names(privacy=Privacy())
-    assert bare == {"one_round", "two_versions", "published", "another_version", "refusals"}
+    assert bare == {"one_round", "two_versions", "published", "another_version", "ranges"}
     assert names(privacy=Privacy(), sums=2) == bare | {"outlier", "common_weight"}
     hidden = names(privacy=Privacy(sums="masked"))
     assert "two_terms" in hidden

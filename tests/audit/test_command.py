@@ -59,7 +59,7 @@ def test_a_run_is_attacked_in_the_mode_it_was_run_in(tmp_path):
     silograph.learn_files(tables, method="oneshot", degree=2, out=tmp_path / "run")
     result = audit(tmp_path / "run", "--json")
     names = {one["name"] for one in json.loads(result.stdout)["findings"]}
-    ledgers = {"ledger/version", "ledger/refusals", "ledger/no-range"}
+    ledgers = {"ledger/version", "refusals/ranges", "refusals/no-ranges"}
     assert names == {"open/term", "open/rest", "open/versions", "published/edges"} | ledgers
     assert result.exit_code == 0
 

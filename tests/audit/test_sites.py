@@ -2,10 +2,12 @@
 
 import pytest
 
-from silograph.audit import ledgers, sites
+from silograph.audit import ledgers, refusals, sites
 from silograph.audit.scene import LEAST_TRIALS, Scene
+from silograph.errors import ProtocolError
 from silograph.federation.site import gate, masking, noise, service
 from silograph.federation.site.budget import Budget
+from silograph.methods.common.personal import Others
 
 SCENE = Scene(trials=LEAST_TRIALS)
 
@@ -64,6 +66,18 @@ def test_a_site_without_a_budget_is_noticed(monkeypatch, attack, name):
 def test_a_site_that_draws_noise_anew_is_noticed(monkeypatch):
     monkeypatch.setattr(noise.KeptNoise, "get", lambda self, key, draw: draw())
     assert named(ledgers.averaged(SCENE), "ledger/averaged").broken
+
+
+def test_a_site_that_refuses_sums_below_its_own_is_noticed(monkeypatch):
+    made = Others.of
+
+    def of(sums, own, place, **options):
+        if (sums.cost < own).any():
+            raise ProtocolError("less than its own")
+        return made(sums, own, place, **options)
+
+    monkeypatch.setattr(Others, "of", of)
+    assert named(refusals.false_sums(SCENE), "refusals/false-sums").broken
 
 
 def test_a_refusal_for_another_reason_is_not_as_claimed():

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from silograph.audit import collusion, ledgers, masked, noise, open_sums, sites, weighted
+from silograph.audit import collusion, ledgers, masked, noise, open_sums, refusals, sites, weighted
 from silograph.audit.findings import Finding
 from silograph.audit.scene import Scene
 
@@ -26,7 +26,7 @@ NOISY: tuple[Attack, ...] = (
     noise.reused,
     noise.saturation,
 )
-AT_OPEN_SITES: tuple[Attack, ...] = (ledgers.another_version, ledgers.refusals)
+AT_OPEN_SITES: tuple[Attack, ...] = (ledgers.another_version, refusals.ranges)
 AT_MASKED_SITES: tuple[Attack, ...] = (
     sites.read_answers,
     sites.second_certificate,
@@ -35,7 +35,7 @@ AT_MASKED_SITES: tuple[Attack, ...] = (
     sites.lonely_pair,
     ledgers.called_missing,
 )
-AT_NOISY_SITES: tuple[Attack, ...] = (ledgers.over_budget, ledgers.averaged)
+AT_NOISY_SITES: tuple[Attack, ...] = (ledgers.over_budget, ledgers.averaged, refusals.false_sums)
 WEIGHTED: tuple[Attack, ...] = (weighted.outlier, weighted.common_weight)
 REFUSED: tuple[Attack, ...] = (weighted.refused,)
 PUBLISHED: tuple[Attack, ...] = (weighted.published,)

@@ -207,6 +207,14 @@ class Coordinator:
             site, "round", body, stage="setup", step="costs", round=round, n_silos=len(self.sites), scalars={}
         )
 
+    def send_sum(self, site: str, cost: Vector) -> Reply:
+        """Send down what is said to be the sum, for the site's own graph."""
+        n_silos = len(self.sites)
+        header = Header(run=self.run, method="oneshot", step="personal", round=1)
+        body = encode_task(Task(header=header, parts={"cost": cost, "weight": float(n_silos)}))
+        scalars = {"alpha": 1.0, "beta": 1.0, "rho": 0.0, "lam": 0.0, "alike": 0.0}
+        return self.ask(site, "round", body, stage="learn", step="personal", round=1, n_silos=n_silos, scalars=scalars)
+
     def exchange_keys(self, replaced: Mapping[str, bytes] | None = None) -> dict[str, str]:
         """Bring all sites' keys to all, some replaced; the codes of those that refuse."""
         stated = {site: self.ask(site, "key").body for site in self.sites} | dict(replaced or {})

@@ -7,10 +7,7 @@ from silograph.audit.findings import Finding
 from silograph.audit.scene import Scene, costs_of
 from silograph.audit.sites import MASKED, SITES, authority, open_sum, recovered, stopped, tables_of, total_of
 from silograph.audit.statistics import relative_error
-from silograph.errors import ParameterError
-from silograph.federation.study_file import parse_study
 
-BISECTIONS = 40
 NOISY = "epsilon = 1.0\ndelta = 1e-5\nmin_samples = 200"
 
 
@@ -83,31 +80,3 @@ def averaged(scene: Scene) -> list[Finding]:
             trials=len(sums),
         )
     ]
-
-
-def refusals(scene: Scene) -> list[Finding]:
-    """A site's mean squared difference, from nothing but whether it refuses ranges; with noise there are none."""
-    tables = tables_of(scene)
-    truth = float(costs_of(tables[0]).mean())
-    low, high = 1e-3, 1e3
-    with made_consortium(tables, SITES, authority()) as consortium:
-        for _ in range(BISECTIONS):
-            middle = float(np.sqrt(low * high))
-            study = consortium.study(top=f"scale = [{low!r}, {middle!r}]")
-            refused = Coordinator(consortium, study, SITES, masked=False).greet(SITES[0]).code == "scale"
-            low, high = (middle, high) if refused else (low, middle)
-        noisy = consortium.study(top="scale = [1.0, 2.0]", privacy=NOISY)
-    error = abs(float(np.sqrt(low * high)) / truth - 1)
-    return [
-        recovered("ledger/refusals", "refusals, no noise", "the mean difference, by ranges", error, most=1e-6),
-        stopped("ledger/no-range", "refusals, with noise", "the same with noise", [_objection(noisy)], by="scale"),
-    ]
-
-
-def _objection(study: str) -> str | None:
-    """What a study is refused for."""
-    try:
-        parse_study(study.encode(), source="study")
-    except ParameterError as error:
-        return "scale" if str(error).startswith("study, scale:") else str(error)
-    return None

@@ -198,10 +198,13 @@ def _trials(
     strength = float(apart @ weights)
 
     def released(world: Vector) -> Vector:
-        """What is left of the sum once everything known was taken out: colluders know their terms, noise and all."""
-        terms = [to_ring(noise.add(world if site == 0 else others, PAIRS)) for site in range(n_sites)]
-        known = n_sites - colluders
-        return from_ring(added(terms[:known])) - (known - 1) * others
+        """What is left of the sum once everything known was taken out.
+
+        Colluders' terms are in it with their noise, and are taken out to the last bit: so they need not be drawn.
+        """
+        unknown = n_sites - colluders
+        terms = [to_ring(noise.add(world if site == 0 else others, PAIRS)) for site in range(unknown)]
+        return from_ring(added(terms)) - (unknown - 1) * others
 
     seen = [
         np.array([(released(world) - worlds[0]) @ weights / strength for _ in range(scene.trials)]) for world in worlds
