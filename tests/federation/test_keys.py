@@ -41,7 +41,7 @@ def signer(site: str) -> Signer:
 def terms(**other: object) -> Terms:
     keys = {site: public_key_fingerprint(signer(site).certificate) for site in SITES}
     known = {"study": "a" * 64, "run": "0123456789abcdef.1", "roster": SITES, "nodes": "b" * 64, "n_pairs": N_PAIRS}
-    return Terms(**{**known, "missing_nodes": True, "keys": keys, **other})
+    return Terms(**{**known, "missing_nodes": True, "noisy": False, "keys": keys, **other})
 
 
 def statement(site: str = "oslo", **other: object) -> KeyStatement:
@@ -93,7 +93,7 @@ def test_of_1500_damaged_statements_none_is_believed_and_each_error_names_the_si
 
 @cache
 def parts() -> list[bytes]:
-    return decode_injectively(statement().encode(terms()), most=9)
+    return decode_injectively(statement().encode(terms()), most=10)
 
 
 def forged(position: int, value: bytes, by: Signer | None = None) -> bytes:
@@ -124,6 +124,7 @@ WRONG = {
     "pairs: short": (8, bytes(3)),
     "pairs: long": (8, bytes(5)),
     "pairs: beyond the last": (8, b"\xff" * 4),
+    "a name for data without noise": (9, bytes(16)),
 }
 
 
@@ -138,6 +139,15 @@ def test_where_no_node_may_be_missing_no_site_tells_of_its_pairs():
     given = terms(missing_nodes=False)
     with pytest.raises(ProtocolError, match="expected all pairs"):
         read_statement(sign_statement(statement(), given, signer("oslo")), "oslo", given, TRUST)
+
+
+@pytest.mark.parametrize("data", [b"", bytes(15), bytes(17)])
+def test_with_noise_each_site_has_a_name_for_its_data(data):
+    given = terms(noisy=True)
+    named = sign_statement(statement(data=b"n" * 16), given, signer("oslo"))
+    assert read_statement(named, "oslo", given, TRUST).data == b"n" * 16
+    with pytest.raises(ProtocolError, match="name for its data"):
+        read_statement(sign_statement(statement(data=data), given, signer("oslo")), "oslo", given, TRUST)
 
 
 def test_a_second_certificate_of_the_same_name_and_root_is_another_key():

@@ -10,13 +10,15 @@ from silograph.engine.study import StudyResult, learn_silos
 from silograph.federation.coordinator.masking import plan_exchange
 from silograph.federation.coordinator.run import CoordinatorRun
 from silograph.federation.envelope import open_message
-from silograph.federation.keys import Terms
+from silograph.federation.keys import Terms, together_of
 from silograph.federation.site.audit import entries
+from silograph.federation.site.budget import Budget
 from silograph.federation.site.data import look_at_data
 from silograph.federation.site.masking import restrict
 from silograph.federation.site.noise import KeptNoise, NoiseKey
 from silograph.federation.site.pins import Pins
 from silograph.federation.site.settings import read_site
+from silograph.federation.site.spending import spent_by
 from silograph.federation.study_file import pairs_of
 from silograph.graph.files import read_graph
 from silograph.graph.pairs import Pairs
@@ -214,12 +216,15 @@ def test_the_bits_of_a_masked_answer_are_even(tmp_path):
 
 def noisy_terms(consortium: Consortium, run: CoordinatorRun) -> list[np.ndarray]:
     """What each site has drawn and kept, which nobody else ever has."""
-    found = []
-    for site in consortium.sites:
-        home = consortium.folder / site
-        key = NoiseKey.of(run.study(), look_at_data(read_site(home), home).version, run.sites)
-        found.append(KeptNoise(home / "noise").get(key, lambda: pytest.fail("there is none"))["cost"])
-    return found
+    homes = [consortium.folder / site for site in consortium.sites]
+    versions = [look_at_data(read_site(home), home).version for home in homes]
+    kept = [KeptNoise(home / "noise") for home in homes]
+    about = [(run.study(), version, run.sites) for version in versions]
+    together = together_of([one.data_name(NoiseKey.of(*key)) for one, key in zip(kept, about, strict=True)])
+    return [
+        one.get(NoiseKey.of(*key, together), lambda: pytest.fail("there is none"))["cost"]
+        for one, key in zip(kept, about, strict=True)
+    ]
 
 
 @pytest.mark.parametrize("rows", ['"unit"', "30.0"])
@@ -253,6 +258,22 @@ def test_with_noise_it_is_the_length_of_rows_that_bounds_the_sum_and_no_unit_var
 
 def terms_of(run: CoordinatorRun) -> Terms:
     return Terms.of(run.study(), run.run_id, run.sites, run.nodes, 28)
+
+
+def test_all_sites_draw_anew_and_pay_once_the_table_of_one_of_them_has_changed(tmp_path):
+    """Shares that stayed would cancel in the difference of the two sums, which then had one site's share alone."""
+    consortium = Consortium(tmp_path)
+    noise = "epsilon = 4\ndelta = 1e-5\nmin_samples = 20\n"
+    consortium.finish(consortium.masked_run(ONESHOT, noise))
+    consortium.finish(consortium.masked_run(ONESHOT, noise))
+    assert [len(Budget(tmp_path / site).openings()) for site in SITES] == [1, 1, 1]
+    rows = consortium.table("oslo").read_text().splitlines()
+    consortium.table("oslo").write_text("\n".join(rows[:-1]) + "\n")  # a patient has withdrawn
+    consortium.finish(consortium.masked_run(ONESHOT, noise))
+    for site in SITES:
+        first, second = Budget(tmp_path / site).openings()
+        assert first.draw != second.draw
+        assert spent_by([first, second]).rho == 2 * first.rho
 
 
 # --- who takes part ---------------------------------------------------------------------------------------------------

@@ -8,6 +8,9 @@ signature against the public key that the study names, and the study against the
 
 Where sites may lack nodes, each states which pairs it has. Everybody counts for himself how many sites have a pair, and
 leaves pairs out that are in fewer than the most careful of the sites asks for: there the sum would show one.
+
+With noise, each states a random name for its data. Shares of noise may be used again only if all data are the same: in
+the difference of two sums, shares that stayed would cancel, and one site's change would have its own share alone.
 """
 
 import hashlib
@@ -26,9 +29,10 @@ from silograph.federation.study_file import StudyFile
 from silograph.privacy.masks import KEY_BYTES, decode_injectively, digest_of, encode_injectively, shared_secret
 
 LABEL = b"silograph key 1"
-N_PARTS = 9  # of a statement
+N_PARTS = 10  # of a statement
 LONGEST_TEXTS = 1000  # bytes of a statement beside the sites' names and its pairs
 LONGEST_NAME = 64  # bytes of a site's name, with its length
+DATA_BYTES = 16  # of a name for data
 
 
 class WrongKeyError(ProtocolError):
@@ -45,6 +49,7 @@ class Terms:
     nodes: str  # digest of their names
     n_pairs: int
     missing_nodes: bool  # whether sites may lack some
+    noisy: bool  # whether the sum carries noise
     keys: Mapping[str, str] = field(repr=False)  # site → fingerprint of its public key
 
     @classmethod
@@ -57,6 +62,7 @@ class Terms:
             nodes=digest_of_names(nodes),
             n_pairs=n_pairs,
             missing_nodes=study.settings.may_lack_nodes,
+            noisy=study.settings.privacy.noisy,
             keys=study.keys,
         )
 
@@ -75,12 +81,13 @@ class KeyStatement:
     key: bytes  # X25519, for this run alone
     least: int  # sites that must have a pair before this one tells of it
     has: bytes | None = None  # the pairs that it has, as packed bits; None: all
+    data: bytes = b""  # with noise, a random name for its data: another one once they have changed
 
     def encode(self, terms: Terms) -> bytes:
         """The bytes that are signed; no other statement has the same."""
         roster = encode_injectively(*(site.encode() for site in terms.roster))
         about = (terms.study.encode(), terms.run.encode(), roster, terms.nodes.encode())
-        own = (self.site.encode(), self.key, str(self.least).encode(), self.has or b"")
+        own = (self.site.encode(), self.key, str(self.least).encode(), self.has or b"", self.data)
         return encode_injectively(LABEL, *about, *own)
 
 
@@ -128,14 +135,16 @@ def _parse(text: bytes, site: str, terms: Terms) -> KeyStatement:
     parts = decode_injectively(text, most=N_PARTS)
     if len(parts) != N_PARTS:
         raise ProtocolError(f"expected {N_PARTS} parts, got {len(parts)}.")
-    key, least, has = parts[6:]
+    key, least, has, data = parts[6:]
     if len(key) != KEY_BYTES:
         raise ProtocolError(f"expected {KEY_BYTES} bytes of a public key, got {len(key)}.")
     if not least.isdigit() or len(least) > 4 or not 1 <= int(least) <= len(terms.roster):
         raise ProtocolError(f"expected a least number of sites up to {len(terms.roster)}.")
     if has and not (terms.missing_nodes and _pack(_unpack(has, terms.n_pairs)) == has):
         raise ProtocolError(f"expected all pairs, or a bit for each of {terms.n_pairs} where nodes may be missing.")
-    statement = KeyStatement(site=site, key=key, least=int(least), has=has or None)
+    if len(data) != (DATA_BYTES if terms.noisy else 0):
+        raise ProtocolError(f"expected a name for its data, of {DATA_BYTES} bytes, with noise, and none without.")
+    statement = KeyStatement(site=site, key=key, least=int(least), has=has or None, data=data)
     if statement.encode(terms) != text:
         raise ProtocolError("is of another study, run or generation, of other sites or of other nodes.")
     shared_secret(X25519PrivateKey.generate(), key)  # raises for a key with which every secret is known
@@ -158,6 +167,11 @@ def split_statements(data: bytes, terms: Terms) -> list[bytes]:
 def transcript_of(statements: Sequence[bytes]) -> bytes:
     """A digest of all that the sites have signed."""
     return digest_of(*statements)
+
+
+def together_of(names: Sequence[bytes]) -> str:
+    """A name for all sites' data together, in the order of the roster."""
+    return digest_of(*names).hex()
 
 
 # --- pairs that few sites have ----------------------------------------------------------------------------------------

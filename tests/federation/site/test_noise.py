@@ -43,6 +43,7 @@ def test_the_same_purpose_has_the_same_bytes_in_any_process_and_no_second_draw(t
         {"cohort": ("kyoto", "lima")},
         {"cohort": ("lima", "kyoto", "oslo")},
         {"cohort": ("kyoto", "lima,oslo")},
+        {"together": "c" * 64},
     ],
 )
 def test_any_other_purpose_draws_anew(tmp_path, other):
@@ -50,6 +51,14 @@ def test_any_other_purpose_draws_anew(tmp_path, other):
     changed = NoiseKey(**{"study": KEY.study, "version": KEY.version, "cohort": KEY.cohort, **other})
     assert (kept.get(KEY, draw)["cost"] != kept.get(changed, draw)["cost"]).all()
     assert len([path for path in tmp_path.iterdir() if path.name != "lock"]) == 2
+
+
+def test_data_have_a_name_that_is_kept_and_tells_nothing_of_them(tmp_path):
+    first, again, other = KeptNoise(tmp_path), KeptNoise(tmp_path), KeptNoise(tmp_path / "elsewhere")
+    name = first.data_name(KEY)
+    assert (len(name), again.data_name(KEY)) == (16, name)
+    assert other.data_name(KEY) != name
+    assert first.data_name(NoiseKey(study=KEY.study, version="v2", cohort=KEY.cohort)) != name
 
 
 def test_only_the_site_s_user_can_read_what_is_kept(tmp_path):

@@ -23,6 +23,7 @@ from silograph.federation.keys import (
     shown_pairs,
     sign_statement,
     split_statements,
+    together_of,
     transcript_of,
 )
 from silograph.federation.refusals import Refused
@@ -38,14 +39,17 @@ from silograph.protocol.sums import Subtotal
 class Masking:
     """One run's keys at one site, in memory."""
 
-    def __init__(self, terms: Terms, *, site: str, least: int, has: BoolVector | None, signer: Signer) -> None:
+    def __init__(
+        self, terms: Terms, *, site: str, least: int, has: BoolVector | None, signer: Signer, data: bytes = b""
+    ) -> None:
         self._terms, self._site = terms, site
         self._private = X25519PrivateKey.generate()
         public = self._private.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
         packed = None if has is None else pack_pairs(has)
-        own = KeyStatement(site=site, key=public, least=least, has=packed)
+        own = KeyStatement(site=site, key=public, least=least, has=packed, data=data)
         self.statement = sign_statement(own, terms, signer)
         self.shown: BoolVector | None = None  # the pairs that enough sites have; None: all
+        self.together = ""  # a name for all sites' data, for which noise is drawn
         self._accepted: bytes | None = None  # all sites' statements
         self._masker: Masker | None = None
 
@@ -75,6 +79,7 @@ class Masking:
         secrets = {other.site: shared_secret(self._private, other.key) for other in read if other.site != self._site}
         self._masker = Masker(name=self._site, secrets=secrets, transcript=transcript_of(signed))
         self.shown = shown_pairs(read, self._terms.n_pairs)
+        self.together = together_of([one.data for one in read])
         self._accepted = statements
 
     def mask(self, total: Subtotal, *, stage: str, digest: str) -> Subtotal:

@@ -3,10 +3,15 @@
 Two draws on the same data could be averaged, and each would have to be paid for. So what is to leave is written down
 with its noise before it is used. The same study, asked of the same data together with the same sites, in whatever run,
 gets the same bytes again. Anything else gets fresh noise. A file that cannot be read is never drawn anew.
+
+Where sums are masked, the same means: of all sites. If one site's data changed and the others' shares stayed, these
+would cancel in the difference of the two sums. So each site has a random name for its data, says it to the others with
+its key (keys.py), and draws for all the names together.
 """
 
 import hashlib
 import json
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import prod
@@ -15,10 +20,11 @@ from pathlib import Path
 import numpy as np
 
 from silograph._util.files import write_bytes
-from silograph._util.locks import Lock
+from silograph._util.locks import Lock, locked
 from silograph._util.types import Vector
 from silograph.engine.noise import noisy_silo
 from silograph.errors import OutputError
+from silograph.federation.keys import DATA_BYTES
 from silograph.federation.refusals import Refused
 from silograph.federation.site.ledger import Reading
 from silograph.federation.site.silos import OwnSilos
@@ -42,11 +48,13 @@ class NoiseKey:
     study: str  # SHA-256
     version: str  # of the tables, as the ledger calls it
     cohort: tuple[str, ...]  # the sites in order
+    together: str = ""  # of masked sums, a name for all sites' data
 
     @classmethod
-    def of(cls, study: StudyFile, version: str, cohort: Sequence[str]) -> "NoiseKey":
+    def of(cls, study: StudyFile, version: str, cohort: Sequence[str], together: str = "") -> "NoiseKey":
         """The key of a study for a version of the site's data."""
-        return cls(study=study.sha256, version=Reading.of(study).version(version), cohort=tuple(cohort))
+        read = Reading.of(study).version(version)
+        return cls(study=study.sha256, version=read, cohort=tuple(cohort), together=together)
 
     @property
     def name(self) -> str:
@@ -76,6 +84,15 @@ class KeptNoise:
                 lock.release()
         except OSError as error:
             raise OutputError(f"{path}: noise cannot be kept or read ({error.strerror}).") from error
+
+    def data_name(self, key: NoiseKey) -> bytes:
+        """A random name for the data of this key: kept, the same in every run, and another for other data."""
+        path = self._folder / f"{key.name}.data"
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with locked(self._folder / "names.lock"):
+            if not path.exists() or path.stat().st_size != DATA_BYTES:
+                write_bytes(path, secrets.token_bytes(DATA_BYTES), durable=True)
+            return path.read_bytes()
 
     def name_of(self, key: NoiseKey) -> str:
         """What the budget calls a draw: noise that was lost and drawn anew has another name, and is paid for anew."""

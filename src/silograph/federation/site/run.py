@@ -102,7 +102,8 @@ class SiteRun:
             terms = Terms.of(self.study, self.run, self.sites, self.nodes, self.group.pairs.size)
             least = max(self.settings.min_sites, LEAST_MASKED_SITES)  # of two at a pair, each knows the other's term
             has = self._own_pairs() if self.study.settings.may_lack_nodes else None
-            self.masking = Masking(terms, site=self.settings.name, least=least, has=has, signer=signer)
+            data = self._noise.data_name(self._noise_key) if terms.noisy else b""
+            self.masking = Masking(terms, site=self.settings.name, least=least, has=has, signer=signer, data=data)
         return self.masking.statement
 
     def take_keys(self, statements: bytes, trust: Trust) -> None:
@@ -187,7 +188,7 @@ class SiteRun:
         else:
             answer = updates[0] if report else _silent(updates[0])
         answer = self._add_noise(answer, method, asked)
-        charge(KeptNoise(SiteFolder(self.folder).noise).name_of(self._noise_key))
+        charge(self._noise.name_of(self._noise_key))
         if masked:
             assert self.masking is not None
             assert isinstance(answer, Subtotal)
@@ -222,12 +223,18 @@ class SiteRun:
         if not any(field.noisy for field in fields.values()):
             return answer
         noise = plan_at_site(self.study, self.group.pairs, len(self.sites), asked.n_silos)
-        kept, units = KeptNoise(SiteFolder(self.folder).noise), method.units(asked.task)
-        return protect_answer(answer, fields, units, self.group.pairs, noise, kept, self._noise_key)
+        units = method.units(asked.task)
+        return protect_answer(answer, fields, units, self.group.pairs, noise, self._noise, self._noise_key)
+
+    @property
+    def _noise(self) -> KeptNoise:
+        return KeptNoise(SiteFolder(self.folder).noise)
 
     @property
     def _noise_key(self) -> NoiseKey:
-        return NoiseKey.of(self.study, self.data.version, self.sites)
+        """What noise is drawn for; of a masked sum it is known once all sites' keys are."""
+        together = "" if self.masking is None else self.masking.together
+        return NoiseKey.of(self.study, self.data.version, self.sites, together)
 
     @contextmanager
     def _refusing(self) -> Iterator[None]:
