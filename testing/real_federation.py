@@ -124,11 +124,11 @@ class RealFederation:
             for other, key in keys.items():
                 Pins(self.home(site)).set(other, key, by="the test")
 
-    def masked_text(self, learn: str = 'method = "oneshot"', policy: str = "", **top: str) -> str:
+    def masked_text(self, learn: str = 'method = "oneshot"', policy: str = "", *, privacy: str = "", **top: str) -> str:
         """A study of all sites with one masked sum; `learn`, `policy` and `top` as of `study_text`."""
         top = {"sites": json.dumps(self.sites), "share_graphs": "false", **top}
         keys = "\n".join(f'{site} = "{key}"' for site, key in self.keys.items())
-        return study_text(learn, policy, **top) + f'[privacy]\nsums = "masked"\n[keys]\n{keys}\n'
+        return study_text(learn, policy, **top) + f'[privacy]\nsums = "masked"\n{privacy}\n[keys]\n{keys}\n'
 
     def assert_conforms(self, results: Path, text: str, sites: Sequence[str] | None = None) -> None:
         """A study's results are just what learning in this process from these sites' tables gives; or from all."""

@@ -18,6 +18,7 @@ import json
 import random
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -32,6 +33,8 @@ from benchmarks.federation.disturbed import FAULTS, TIMEOUT, MissedError, RealFe
 from benchmarks.machine import facts
 from silograph.federation.coordinator.supervisor import ServerAwayError
 from silograph.federation.nvflare.session import ServerSession
+from silograph.federation.site.audit import entries
+from silograph.federation.site.budget import Budget
 from silograph.federation.study_file import parse_study
 from testing.conformance import assert_same_result, learned_here
 from testing.real_federation import SITES, study_text
@@ -42,6 +45,7 @@ LEARN = {  # what is disturbed: sixty rounds, or two exchanges
     "algorithm1": 'method = "algorithm1"\nrounds = 60\nalpha = 0.5\nbeta = 0.25',
     "oneshot": 'method = "oneshot"\ndegree = 3',
 }
+PRIVACY = {"open": None, "masked": "", "noise": "epsilon = 1\ndelta = 1e-5\nmin_samples = 20"}
 CERTIFIED = 'method = "exact"\ndegree = 3\ntol = 1e-9'
 CONTINUE = f'on_missing = "continue"\ntimeout = {TIMEOUT:g}'
 FOUR_SITES = ("kyoto", "lima", "oslo", "quito")
@@ -59,8 +63,17 @@ class Table:
 
     path: Path
     learn: str  # [learn] of the study
+    privacy: str | None = None  # more of [privacy], of a masked study; None: sums are open
     usual: list[float] = field(default_factory=list)  # seconds of undisturbed runs
     cases: list[dict[str, Any]] = field(default_factory=list)
+
+    def study(self, federation: RealFederation, number: int) -> str:
+        """A study; with noise always the same one: only then the same noise is in it."""
+        if self.privacy is None:
+            return study_text(self.learn, name=f"faults {number}")
+        return federation.masked_text(
+            self.learn, privacy=self.privacy, name="faults" if self.privacy else f"faults {number}"
+        )
 
     @property
     def now(self) -> float:
@@ -117,14 +130,14 @@ def page(report: dict[str, Any]) -> str:
 
 def measure(federation: RealFederation, table: Table, names: list[str], repeats: int) -> None:
     """Faults whose run must end as the undisturbed one does."""
-    _, expected = undisturbed(federation, table.learn)  # compiles
+    _, expected = undisturbed(federation, table)  # compiles
 
     def judge(stage: Stage) -> str:
         return different(digests(stage.out), expected)
 
     def look(times: int) -> None:
         for _ in range(times):
-            seconds, found = undisturbed(federation, table.learn)
+            seconds, found = undisturbed(federation, table)
             assert not different(found, expected), "undisturbed runs differ"
             table.usual.append(seconds)
             print(f"undisturbed: {seconds:.1f} s", flush=True)
@@ -133,8 +146,24 @@ def measure(federation: RealFederation, table: Table, names: list[str], repeats:
     for name in names:
         for first in range(0, repeats, OFTEN):
             times = min(OFTEN, repeats - first)
-            repeat(federation, table, name, times, judge, lambda k: study_text(table.learn, name=f"faults {k}"))
+            repeat(federation, table, name, times, judge, lambda k: table.study(federation, k))
             look(1)
+    if table.privacy is not None:
+        tell_openings(federation)
+
+
+def tell_openings(federation: RealFederation) -> None:
+    """What left under masks, by the sites' logs and budgets: of each generation one answer, of each study one sum."""
+    sent, generations = defaultdict[tuple[str, str], set[str]](set), set[str]()
+    for site in federation.sites:
+        for entry in entries(federation.home(site) / "audit.jsonl"):
+            if str(entry.get("left", "")).startswith("a masked sum"):
+                sent[site, str(entry["run"])].add(str(entry["sha256"]))
+                generations.add(str(entry["run"]).partition(".")[2])
+    studies = {len(Budget(federation.home(site)).openings()) for site in federation.sites}
+    most = max(map(len, sent.values()))
+    print(f"answers under one set of keys: {most} at most; generations: {', '.join(sorted(generations))}; openings of "
+          f"each site: {studies}, of {len(list(federation.fed.glob('study-*.toml')))} runs", flush=True)  # fmt: skip
 
 
 def measure_certified(federation: RealFederation, table: Table, names: list[str], repeats: int) -> None:
@@ -197,12 +226,12 @@ def _wrong(stage: Stage, code: int, judge: Judge) -> str:
         return f"other than in one process: {error}"
 
 
-def undisturbed(federation: RealFederation, learn: str) -> tuple[float, dict[str, str]]:
+def undisturbed(federation: RealFederation, table: Table) -> tuple[float, dict[str, str]]:
     """The duration of a run, and its result."""
     number = next(NUMBERS)
     out = federation.folder / f"out-{number}"
     began = time.monotonic()
-    federation.run(study_text(learn, name=f"faults {number}"), out)
+    federation.run(table.study(federation, number), out)
     return time.monotonic() - began, digests(out)
 
 
@@ -267,9 +296,10 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS / "federation_faults.md", help="page to write")
     parser.add_argument("--more", action="store_true", help="add to what the page's data have")
     parser.add_argument("--method", choices=LEARN, default="algorithm1", help="of the run that is disturbed")
+    parser.add_argument("--privacy", choices=PRIVACY, default="open", help="of the same; for oneshot")
     parser.add_argument("--patients", type=int, default=0, help="tables that each site has, instead of one")
     asked = parser.parse_args()
-    table = Table(asked.out, LEARN[asked.method])
+    table = Table(asked.out, LEARN[asked.method], PRIVACY[asked.privacy])
     if asked.more:
         report = json.loads(asked.out.with_suffix(".json").read_text())
         table.usual, table.cases = report["undisturbed"], report["cases"]
@@ -283,7 +313,7 @@ def main() -> None:
                 measure(federation, table, plain, asked.repeats)
         if certified:
             with RealFederation(Path(place) / "four", sites=FOUR_SITES) as federation:
-                table.usual = table.usual or [undisturbed(federation, table.learn)[0]]
+                table.usual = table.usual or [undisturbed(federation, table)[0]]
                 measure_certified(federation, table, certified, asked.repeats)
     print(page(json.loads(asked.out.with_suffix(".json").read_text())))
 
