@@ -217,7 +217,7 @@ def noisy_terms(consortium: Consortium, run: CoordinatorRun) -> list[np.ndarray]
     found = []
     for site in consortium.sites:
         home = consortium.folder / site
-        key = NoiseKey.of(run.study(), look_at_data(read_site(home), home).version, run.sites)
+        key = NoiseKey.of(run.study(), look_at_data(read_site(home), home).version, run.sites, NODES)
         found.append(KeptNoise(home / "noise").get(key, lambda: pytest.fail("there is none"))["cost"])
     return found
 

@@ -19,6 +19,7 @@ from silograph._util.locks import Lock
 from silograph._util.types import Vector
 from silograph.engine.noise import noisy_silo
 from silograph.errors import OutputError
+from silograph.federation.keys import digest_of_names
 from silograph.federation.refusals import Refused
 from silograph.federation.site.ledger import Reading
 from silograph.federation.site.silos import OwnSilos
@@ -42,11 +43,13 @@ class NoiseKey:
     study: str  # SHA-256
     version: str  # of the tables, as the ledger calls it
     cohort: tuple[str, ...]  # the sites in order
+    nodes: str  # digest of their names in order, which the study may leave to a file
 
     @classmethod
-    def of(cls, study: StudyFile, version: str, cohort: Sequence[str]) -> "NoiseKey":
+    def of(cls, study: StudyFile, version: str, cohort: Sequence[str], nodes: Sequence[str]) -> "NoiseKey":
         """The key of a study for a version of the site's data."""
-        return cls(study=study.sha256, version=Reading.of(study).version(version), cohort=tuple(cohort))
+        known = Reading.of(study).version(version)
+        return cls(study=study.sha256, version=known, cohort=tuple(cohort), nodes=digest_of_names(nodes))
 
     @property
     def name(self) -> str:
