@@ -100,8 +100,9 @@ class SiteRun:
             if self.last is not None:
                 raise Refused("keys", f"run {self.run}: was answered by an earlier process, whose key is gone")
             terms = Terms.of(self.study, self.run, self.sites, self.nodes, self.group.pairs.size)
-            least = max(self.settings.min_sites, LEAST_MASKED_SITES)  # of two at a pair, each knows the other's term
-            has = self._own_pairs() if self.study.settings.may_lack_nodes else None
+            least, has = LEAST_MASKED_SITES, None  # of two at a pair, each knows the other's term
+            if self.study.settings.may_lack_nodes:  # else both are nobody's business
+                least, has = max(self.settings.min_sites, least), self._own_pairs()
             self.masking = Masking(terms, site=self.settings.name, least=least, has=has, signer=signer)
         return self.masking.statement
 
@@ -227,7 +228,7 @@ class SiteRun:
 
     @property
     def _noise_key(self) -> NoiseKey:
-        return NoiseKey.of(self.study, self.data.version, self.sites)
+        return NoiseKey.of(self.study, self.data.version, self.sites, self.nodes)
 
     @contextmanager
     def _refusing(self) -> Iterator[None]:
@@ -313,7 +314,7 @@ def open_site_run(
     own = load_silos(settings, data, study, nodes)
     if study.settings.noise_on_silos:
         noise = plan_at_site(study, own.silos[0].study_pairs, len(sites), n_tables=1)  # to each silo by itself
-        own = protect_silos(own, noise, KeptNoise(folder.noise), NoiseKey.of(study, data.version, sites))
+        own = protect_silos(own, noise, KeptNoise(folder.noise), NoiseKey.of(study, data.version, sites, nodes))
     about: dict[str, Any] = {
         "study": study.sha256,
         "silos": list(sites),
