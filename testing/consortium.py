@@ -182,14 +182,14 @@ class Consortium:
         return new_run(self.folder / "runs", study, nodes, self.sites)
 
     def masked_run(
-        self, learn: str = 'method = "oneshot"\ndegree = 3', privacy: str = "", **top: str
+        self, learn: str = 'method = "oneshot"\ndegree = 3', privacy: str = "", *, policy: str = "", **top: str
     ) -> CoordinatorRun:
         """A run whose sums are masked, of sites that have pinned each other's keys."""
         for site in self.sites:
             self.pin(site)
         top = {"sites": json.dumps(self.sites), "share_graphs": "false", **top}
         keys = "".join(f'{site} = "{key}"\n' for site, key in self.fingerprints.items())
-        return self.run(learn, tables=f'[privacy]\nsums = "masked"\n{privacy}\n[keys]\n{keys}', **top)
+        return self.run(learn, policy, tables=f'[privacy]\nsums = "masked"\n{privacy}\n[keys]\n{keys}', **top)
 
     @property
     def fingerprints(self) -> dict[str, str]:

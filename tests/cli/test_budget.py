@@ -61,7 +61,7 @@ def test_a_site_that_has_answered_nothing_has_spent_nothing(make, tmp_path):
     make()
     said = site(tmp_path / SITE, "budget")
     assert "Nothing of these data was opened yet." in said
-    assert "Limit: none on epsilon" in said
+    assert "Limit: epsilon = 10 for studies with noise" in said
     assert "Limit: none on openings without noise" in said
 
 

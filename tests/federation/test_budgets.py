@@ -118,8 +118,33 @@ def test_a_masked_sum_with_noise_is_one_opening_in_all_runs_and_noise_that_was_l
     services = consortium.services()
     outcome = consortium.run_attempt(consortium.masked_run(privacy=privacy), Loopback(services))
     close(services)
-    assert {one["site"]: one["reason"] for one in outcome.troubles} == {SITE: REASONS["budget"]}
+    assert {one["reason"] for one in outcome.troubles} == {REASONS["budget"]}  # of others, too: all draw anew
     assert len(Budget(tmp_path / SITE).lines()) == 1
+
+
+def test_an_approval_is_of_one_draw_of_noise(tmp_path):
+    """Else a coordinator and one site, whose data change again and again, would have ours told again and again."""
+    consortium = Consortium(tmp_path)
+    home, other = tmp_path / SITE, next(site for site in SITES if site != SITE)
+    settings = SiteFolder(home).settings
+    settings.write_text(settings.read_text().replace("approve_all = true", "approve_all = false"))
+    privacy, soon = "epsilon = 1\ndelta = 1e-5\nmin_samples = 20", 'on_missing = "stop"\ntimeout = 5.0'
+
+    def attempt() -> Outcome:
+        services = consortium.services()
+        outcome = consortium.run_attempt(consortium.masked_run(privacy=privacy, policy=soon), Loopback(services))
+        close(services)
+        return outcome
+
+    approve(home, consortium.masked_run(privacy=privacy, policy=soon).study().text)
+    assert [attempt().ended for _ in range(2)] == ["done", "done"]
+    write_table(consortium.table(other), 77)
+    assert [one["site"] for one in attempt().troubles] == [SITE]
+    assert len(Budget(home).lines()) == 1
+    assert any("other noise" in str(entry.get("detail")) for entry in entries(home / "audit.jsonl"))
+    approve(home, consortium.masked_run(privacy=privacy, policy=soon).study().text)
+    assert attempt().ended == "done"
+    assert len(Budget(home).lines()) == 2
 
 
 def test_nothing_leaves_that_cannot_be_charged(tmp_path):

@@ -219,7 +219,7 @@ def noisy_terms(consortium: Consortium, run: CoordinatorRun) -> list[np.ndarray]
     homes = [consortium.folder / site for site in consortium.sites]
     versions = [look_at_data(read_site(home), home).version for home in homes]
     kept = [KeptNoise(home / "noise") for home in homes]
-    about = [(run.study(), version, run.sites) for version in versions]
+    about = [(run.study(), version, run.sites, run.nodes) for version in versions]
     together = together_of([one.data_name(NoiseKey.of(*key)) for one, key in zip(kept, about, strict=True)])
     return [
         one.get(NoiseKey.of(*key, together), lambda: pytest.fail("there is none"))["cost"]

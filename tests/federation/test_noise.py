@@ -26,7 +26,7 @@ HOME = {"share_graphs": "false"}
 def kept_at(consortium: Consortium, run, site: str) -> dict[str, np.ndarray]:
     home = consortium.folder / site
     version = look_at_data(read_site(home), home).version
-    key = NoiseKey.of(run.study(), version, run.sites)
+    key = NoiseKey.of(run.study(), version, run.sites, NODES)
     return dict(KeptNoise(home / "noise").get(key, lambda: pytest.fail("there is none")))
 
 

@@ -219,6 +219,11 @@ def _check_privacy(
                 "[policy] on_missing: with masked sums nobody can be left out: a second sum, over fewer sites, would "
                 "show the site in which they differ. Use 'wait' or 'stop'."
             )
+        if "scale" in top:
+            raise ParameterError(
+                "scale: whether a site refuses for it tells of that site alone, beside the masks, and of one pair as "
+                "well as of all. Leave it out, and set standardize = true: then units do not matter."
+            )
     if sites is not None:
         privacy.check_sites(len(sites))
     if (privacy.masked or (privacy.noisy and own_graphs)) and top.get("share_graphs", True):
@@ -240,6 +245,11 @@ def _check_privacy(
     if "scale" in top:
         raise ParameterError(
             "scale: whether a site refuses for it would be told without noise. Leave it or epsilon out."
+        )
+    if settings.cost_unit is not None:
+        raise ParameterError(
+            "[learn] cost_unit: with epsilon it follows from the length of rows. Another one would round each site's "
+            "term by itself, so that a share of the noise alone would hide it. Leave it out."
         )
     if privacy.unit == "row" and privacy.min_samples is None:
         raise ParameterError(

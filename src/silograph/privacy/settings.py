@@ -7,6 +7,7 @@ from typing import Literal
 from silograph._util.checks import check_positive, check_whole
 from silograph.errors import ParameterError
 
+MOST_DELTA = 0.01  # the chance that the promise fails: above one in the number of people it is none
 LEAST_MASKED_SITES = 3  # of two, each knows the other's term from the sum
 
 
@@ -44,10 +45,15 @@ class Privacy:
             given, lacks = ("epsilon", "delta") if self.delta is None else ("delta", "epsilon")
             raise ParameterError(f"{given}: needs {lacks} too, such as epsilon = 1 and delta = 1e-5.")
         if self.epsilon is None or self.delta is None:
+            if self.min_samples is not None:  # by where sites refuse, it would tell how many rows each has
+                raise ParameterError("min_samples: is for epsilon alone. Leave it out.")
             return
         check_positive("epsilon", self.epsilon)
-        if not 0 < self.delta < 1:
-            raise ParameterError(f"delta: expected a number between 0 and 1, such as 1e-5, got {self.delta!r}.")
+        if not 0 < self.delta <= MOST_DELTA:
+            raise ParameterError(
+                f"delta: expected a number above 0 and up to {MOST_DELTA}, such as 1e-5, got {self.delta!r}: so likely "
+                "may the promise fail."
+            )
 
     def _check_public(self) -> None:
         for name in ("centres", "scales"):

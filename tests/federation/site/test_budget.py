@@ -180,7 +180,10 @@ def test_a_cohort_that_nobody_knows_any_more_counts_as_another(tmp_path):
         ([plain(1)], plain(2, masked=False), "your term of these sums is known"),
         ([opening(1)], plain(2), "the epsilon promised then holds no more"),
         ([plain(1, masked=False)], opening(2, masked=False), "the total epsilon is without bound"),
+        ([plain(1)], plain(2, version="v2"), "how your own numbers changed, as if they were told open"),
+        ([opening(1)], opening(2, cohort=FOUR), "that hides a row, not a site"),
         ([plain(1)], plain(1), None),
+        ([plain(1)], plain(2), None),
         ([opening(1)], opening(2), None),
     ],
 )

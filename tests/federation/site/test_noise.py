@@ -1,6 +1,7 @@
 """Noise that a site keeps: one draw for one purpose, the same bytes ever after, and no second draw."""
 
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from silograph.protocol.messages import COSTS, NOISY_COSTS, Header, parts_of, up
 from silograph.protocol.sums import add_some, add_up, open_total
 from silograph.protocol.units import Units
 
-KEY = NoiseKey(study="a" * 64, version="v1", cohort=("kyoto", "lima", "oslo"))
+KEY = NoiseKey(study="a" * 64, version="v1", cohort=("kyoto", "lima", "oslo"), nodes="n")
 PAIRS, UNITS, FIELDS = Pairs.all(5), Units(), {"cost": NOISY_COSTS}
 NOISE = plan_noise(Privacy(epsilon=1.0, delta=1e-5), n_nodes=5, n_sites=3, min_samples=100, shared=False)
 HEADER = Header(run="r", method="setup", step="costs", round=1)
@@ -44,11 +45,12 @@ def test_the_same_purpose_has_the_same_bytes_in_any_process_and_no_second_draw(t
         {"cohort": ("lima", "kyoto", "oslo")},
         {"cohort": ("kyoto", "lima,oslo")},
         {"together": "c" * 64},
+        {"nodes": "another order"},
     ],
 )
 def test_any_other_purpose_draws_anew(tmp_path, other):
     kept = KeptNoise(tmp_path)
-    changed = NoiseKey(**{"study": KEY.study, "version": KEY.version, "cohort": KEY.cohort, **other})
+    changed = replace(KEY, **other)
     assert (kept.get(KEY, draw)["cost"] != kept.get(changed, draw)["cost"]).all()
     assert len([path for path in tmp_path.iterdir() if path.name != "lock"]) == 2
 
@@ -58,7 +60,7 @@ def test_data_have_a_name_that_is_kept_and_tells_nothing_of_them(tmp_path):
     name = first.data_name(KEY)
     assert (len(name), again.data_name(KEY)) == (16, name)
     assert other.data_name(KEY) != name
-    assert first.data_name(NoiseKey(study=KEY.study, version="v2", cohort=KEY.cohort)) != name
+    assert first.data_name(NoiseKey(study=KEY.study, version="v2", cohort=KEY.cohort, nodes=KEY.nodes)) != name
 
 
 def test_only_the_site_s_user_can_read_what_is_kept(tmp_path):
@@ -92,7 +94,7 @@ def test_a_damaged_file_is_refused_and_left_as_it_is(tmp_path, place):
 
 def test_a_file_in_another_s_place_is_refused(tmp_path):
     kept = KeptNoise(tmp_path)
-    other = NoiseKey(study="b" * 64, version="v1", cohort=KEY.cohort)
+    other = NoiseKey(study="b" * 64, version="v1", cohort=KEY.cohort, nodes=KEY.nodes)
     kept.get(KEY, draw)
     (tmp_path / KEY.name).rename(tmp_path / other.name)
     with pytest.raises(Refused, match="another study"):
@@ -118,7 +120,7 @@ def test_one_table_and_the_sum_over_several_carry_noise_of_the_same_size(tmp_pat
         answer = add_some(updates, FIELDS, UNITS, source="oslo") if several else updates[0]
         kept, off = KeptNoise(tmp_path / str(several)), []
         for number in range(300):
-            key = NoiseKey(study=f"{number:064d}", version="v", cohort=("oslo",))
+            key = NoiseKey(study=f"{number:064d}", version="v", cohort=("oslo",), nodes="n")
             got = protect_answer(answer, FIELDS, UNITS, PAIRS, NOISE, kept, key)
             vector = open_total(got, FIELDS, UNITS).vector("cost") if several else parts_of(got)["cost"]
             off.append(np.asarray(vector) - term)

@@ -16,7 +16,7 @@ from silograph.federation.site.approvals import Approvals, check_readable, sha_o
 from silograph.federation.site.audit import AuditLog
 from silograph.federation.site.data import SiteData, look_at_data
 from silograph.federation.site.doubts import SAID_BY_STUDY, doubts_at_home
-from silograph.federation.site.leaving import GRAPHS, fields_up, promises, words_of
+from silograph.federation.site.leaving import GRAPHS, fields_up, promises, weak_promises, words_of
 from silograph.federation.site.ledger import Comparison, Ledger, Reading
 from silograph.federation.site.openings import Opening
 from silograph.federation.site.persons import units_of_one
@@ -56,7 +56,8 @@ def approve_study(home: Path, study: str, *, yes: bool, despite: bool) -> None:
     opening, earlier = _would_open(home, settings, read, data)
     _show(home, settings, read, data, comparison)
     say("", *would_spend(opening, earlier, settings))
-    say(*(f"LOOK TWICE: {text}" for text in (*_lacking(home, data, read), *(doubt.text for doubt in doubts))))
+    twice = (*_lacking(home, data, read), *weak_promises(read, comparison.size), *(doubt.text for doubt in doubts))
+    say(*(f"LOOK TWICE: {text}" for text in twice))
     if (limit := over_budget(opening, earlier, settings)) is not None:
         raise ParameterError(f"Not approved: {limit}. Ask for a study with more noise, or raise the limit, knowingly.")
     rows, sites = _objection(comparison, settings, read), other_cohort(opening, earlier)
@@ -189,6 +190,9 @@ def _terms(settings: SiteSettings, study: StudyFile, data: SiteData) -> list[str
     pairs, policy = pairs_of(study, study.nodes or data.names), study.policy
     every = pairs.n_nodes * (pairs.n_nodes - 1) // 2
     scale = "true: correlations leave, not amplitudes" if study.standardize else "false: numbers in your units leave"
+    if study.settings.privacy.noisy:  # rows of bounded length: neither correlations nor your units
+        how = "by the study's centres and scales, then" if study.standardize else "not first; all the same,"
+        scale = f"{'true' if study.standardize else 'false'}: {how} each row is brought to a length that is public"
     if study.sites is not None:
         needed = policy.needed(len(study.sites))
         sites = f"{', '.join(study.sites)}; at least {needed} of these {len(study.sites)} take part"

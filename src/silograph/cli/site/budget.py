@@ -96,7 +96,7 @@ def _left(openings: Sequence[Opening], settings: SiteSettings) -> list[str]:
     total, sums = settings.epsilon_total, settings.sums_total
     lines = []
     if total is None:
-        lines += ["Limit: none on epsilon (epsilon_total in site.toml)."]
+        lines += [f"Limit: epsilon = {settings.noise_limit:g} for studies with noise (epsilon_total is not given)."]
     else:
         lines += [
             f"Limit: epsilon_total = {total:g} at delta = {settings.delta_total:g}; studies without noise are refused."

@@ -19,7 +19,7 @@ from silograph.federation.site.ledger import Ledger, Reading
 from silograph.federation.site.openings import Opening
 from silograph.federation.site.persons import units_of_one
 from silograph.federation.site.settings import SiteSettings
-from silograph.federation.site.spending import opening_of
+from silograph.federation.site.spending import is_known, opening_of
 from silograph.federation.study_file import StudyFile
 
 FULL = (
@@ -100,11 +100,23 @@ class Gate:
         """
         opening = replace(self._opening(study, data, sites), draw=draw)
         if opening not in self._charged:  # first: the ledger of an earlier silograph is known by having no budget
+            self._check_draw(study, opening)
             despite = self._despite(study, data.version)
             self.budget.charge(opening, self._settings, run=run, despite=despite)
             self._charged.add(opening)
         if not opening.noisy:
             self.ledger.note(opening.version, study=study.sha256, run=run)
+
+    def _check_draw(self, study: StudyFile, opening: Opening) -> None:
+        """One approval is of one draw of noise: else a site that says its data changed would have ours told again."""
+        approval = self._approvals.get(study.sha256)
+        if not opening.noisy or self._settings.approve_all or approval is None:
+            return
+        since = [line.opening for line in self.budget.lines() if line.time > approval.when]
+        same = [one for one in since if one.key[:3] == opening.key[:3]]
+        if same and not is_known(opening, same):
+            why = "it was answered with other noise: data of another site changed, or noise was lost; approve it anew"
+            self._refuse(study, self._settings.server, why)
 
     def _opening(self, study: StudyFile, data: SiteData, sites: Sequence[str]) -> Opening:
         most = units_of_one(self._folder, self._settings, data, study)

@@ -1,6 +1,7 @@
 """What leaves a site once it approves a study, field by field, in words: as the steps of set-up and method have it."""
 
 from collections.abc import Mapping
+from math import exp
 
 import numpy as np
 
@@ -47,6 +48,7 @@ HOW = {  # masked, with noise: how costs leave
     (True, False): "under masks that only the sum over all sites takes off",
     (True, True): "with a share of the noise, under masks that only the sum over all sites takes off",
 }
+MUCH = 3.0  # ε from which on people are told what it means
 GRAPHS = {"w", "weighted"}  # fields that are the site's graph
 
 
@@ -98,7 +100,12 @@ def promises(study: StudyFile) -> list[str]:
         lines += [
             f"One masked sum: the coordinator learns the sum over {sites}, not this site's term.",
             "The sum comes back to every site: each learns the sum of the others' terms. All the others and the "
-            "coordinator together learn yours.",
+            "coordinator together learn yours. A site whose numbers on the same data were told open counts with them.",
+        ]
+    if privacy.masked and study.settings.may_lack_nodes:
+        lines += [
+            "Which pairs of nodes you have, and your min_sites, are told to everybody as they are. At a pair the sum "
+            "is over the sites that say they have it: these others and the coordinator together learn yours there."
         ]
     if privacy.noisy:
         lines += [
@@ -110,6 +117,22 @@ def promises(study: StudyFile) -> list[str]:
     if privacy.noisy and not study.settings.graphs_inside:
         lines += ["Your own graph is made of your exact data and stays here: to publish it is outside that promise."]
     return lines
+
+
+def weak_promises(study: StudyFile, size: int) -> list[str]:
+    """What of the promise is less than it seems, for so many rows or tables."""
+    privacy, said = study.settings.privacy, list[str]()
+    if privacy.epsilon is None or privacy.delta is None:
+        return said
+    if privacy.epsilon > MUCH:
+        factor = f"{exp(min(privacy.epsilon, 700)):.2g}"
+        said += [f"epsilon = {privacy.epsilon:g} lets one {privacy.unit} make a result {factor} times as likely."]
+    if privacy.delta * size >= 1:
+        said += [
+            f"delta = {privacy.delta:g} is not below one in {size}, as many as you have here: with that chance the "
+            "promise may fail for somebody. A delta well below is usual."
+        ]
+    return said
 
 
 def _fields(method: Method) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from silograph._util.locks import Lock, locked
 from silograph._util.types import Vector
 from silograph.engine.noise import noisy_silo
 from silograph.errors import OutputError
-from silograph.federation.keys import DATA_BYTES
+from silograph.federation.keys import DATA_BYTES, digest_of_names
 from silograph.federation.refusals import Refused
 from silograph.federation.site.ledger import Reading
 from silograph.federation.site.silos import OwnSilos
@@ -48,13 +48,16 @@ class NoiseKey:
     study: str  # SHA-256
     version: str  # of the tables, as the ledger calls it
     cohort: tuple[str, ...]  # the sites in order
+    nodes: str  # digest of their names in order, which the study may leave to a file
     together: str = ""  # of masked sums, a name for all sites' data
 
     @classmethod
-    def of(cls, study: StudyFile, version: str, cohort: Sequence[str], together: str = "") -> "NoiseKey":
+    def of(
+        cls, study: StudyFile, version: str, cohort: Sequence[str], nodes: Sequence[str], together: str = ""
+    ) -> "NoiseKey":
         """The key of a study for a version of the site's data."""
-        read = Reading.of(study).version(version)
-        return cls(study=study.sha256, version=read, cohort=tuple(cohort), together=together)
+        read, names = Reading.of(study).version(version), digest_of_names(nodes)
+        return cls(study=study.sha256, version=read, cohort=tuple(cohort), nodes=names, together=together)
 
     @property
     def name(self) -> str:

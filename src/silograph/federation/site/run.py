@@ -100,8 +100,9 @@ class SiteRun:
             if self.last is not None:
                 raise Refused("keys", f"run {self.run}: was answered by an earlier process, whose key is gone")
             terms = Terms.of(self.study, self.run, self.sites, self.nodes, self.group.pairs.size)
-            least = max(self.settings.min_sites, LEAST_MASKED_SITES)  # of two at a pair, each knows the other's term
-            has = self._own_pairs() if self.study.settings.may_lack_nodes else None
+            least, has = LEAST_MASKED_SITES, None  # of two at a pair, each knows the other's term
+            if self.study.settings.may_lack_nodes:  # else both are nobody's business
+                least, has = max(self.settings.min_sites, least), self._own_pairs()
             data = self._noise.data_name(self._noise_key) if terms.noisy else b""
             self.masking = Masking(terms, site=self.settings.name, least=least, has=has, signer=signer, data=data)
         return self.masking.statement
@@ -234,7 +235,7 @@ class SiteRun:
     def _noise_key(self) -> NoiseKey:
         """What noise is drawn for; of a masked sum it is known once all sites' keys are."""
         together = "" if self.masking is None else self.masking.together
-        return NoiseKey.of(self.study, self.data.version, self.sites, together)
+        return NoiseKey.of(self.study, self.data.version, self.sites, self.nodes, together)
 
     @contextmanager
     def _refusing(self) -> Iterator[None]:
@@ -320,7 +321,7 @@ def open_site_run(
     own = load_silos(settings, data, study, nodes)
     if study.settings.noise_on_silos:
         noise = plan_at_site(study, own.silos[0].study_pairs, len(sites), n_tables=1)  # to each silo by itself
-        own = protect_silos(own, noise, KeptNoise(folder.noise), NoiseKey.of(study, data.version, sites))
+        own = protect_silos(own, noise, KeptNoise(folder.noise), NoiseKey.of(study, data.version, sites, nodes))
     about: dict[str, Any] = {
         "study": study.sha256,
         "silos": list(sites),

@@ -164,7 +164,9 @@ class SiteService:
     def _key(self, request: VerifiedMessage) -> Reply:
         site_run = self._site_run(request)
         self._check_study(site_run.study, request.sender, running=site_run.data.version)
-        return Reply(body=site_run.key(self._signer), log={"left": "its key for this run, signed"})
+        left = "its key for this run, signed"
+        left += ", its min_sites and which pairs it has" * site_run.study.settings.may_lack_nodes
+        return Reply(body=site_run.key(self._signer), log={"left": left})
 
     def _peers(self, request: VerifiedMessage) -> Reply:
         site_run = self._site_run(request)

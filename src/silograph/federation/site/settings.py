@@ -15,6 +15,7 @@ from silograph.methods.common.registry import built_in, check_method
 
 METHODS = built_in()
 FEW_SAMPLES = 20  # however few the nodes
+MOST_EPSILON = 10.0  # of all studies with noise together, unless people write more: above, noise hides nobody
 LARGEST_SETTINGS = 1_000_000  # bytes
 SECTIONS = {
     "table": ("drop", "key", "header", "keep_rows", "person"),
@@ -83,7 +84,7 @@ min_tables = {min_tables}
 # Take part only together with others, at least this many sites in all. Of two, each can work out the other's numbers
 min_sites = {min_sites}
 # Answer only studies with noise (epsilon), and only until all together amount to this epsilon, over all versions of the
-# data. Left out: no limit. `silograph site budget` shows what is spent
+# data. Left out: studies without noise, too, and those with noise until they amount to 10. See `silograph site budget`
 {epsilon_total}
 # The delta at which that total is reckoned
 delta_total = {delta_total}
@@ -125,7 +126,7 @@ class SiteSettings:
     min_new_samples: int = 20  # fewest rows that a changed table may tell apart from those answered before
     min_tables: int = 5  # of several: fewest to answer for, and fewest that a change may tell apart
     min_sites: int = 2  # never less: the sum over one site is that site's own
-    epsilon_total: float | None = None  # of all openings together; None: no limit, and studies without noise may be
+    epsilon_total: float | None = None  # of all openings together; None: studies without noise may be (`noise_limit`)
     delta_total: float = 1e-5
     sums_total: int | None = None  # openings without noise; None: no limit
     max_silos: int = 1000  # of all sites together
@@ -157,6 +158,11 @@ class SiteSettings:
             check_positive("epsilon_total", self.epsilon_total)
         if not 0 < self.delta_total < 1:
             raise ParameterError(f"delta_total: expected a number between 0 and 1, got {self.delta_total}. Write 1e-5.")
+
+    @property
+    def noise_limit(self) -> float:
+        """What all studies with noise may amount to: rules for those without it do not hold for them."""
+        return MOST_EPSILON if self.epsilon_total is None else self.epsilon_total
 
     def least_samples(self, n_nodes: int) -> int:
         """How many samples a table of so many nodes must have. Fewer than nodes are known but for a rotation."""

@@ -93,12 +93,13 @@ def over_budget(opening: Opening, earlier: Sequence[Opening], settings: SiteSett
                 f"{after.sums} openings without noise were made before, so that no total epsilon can hold any more "
                 f"(epsilon_total = {total:g})"
             )
-        if (epsilon := after.epsilon(settings.delta_total)) > total:
-            before = spent_by(earlier).epsilon(settings.delta_total)
-            return (
-                f"{before:.4g} is spent, with this study it would be {epsilon:.4g} at delta = "
-                f"{settings.delta_total:g}; site.toml allows epsilon_total = {total:g}"
-            )
+    if opening.noisy:
+        limit, delta = settings.noise_limit, settings.delta_total
+        before, epsilon = (epsilon_of(spent_by(some).noisy_rho, delta) for some in (earlier, [*earlier, opening]))
+        if epsilon > limit:
+            allows = f"site.toml allows epsilon_total = {limit:g}"
+            allows += " where it says nothing: above, noise hides nobody" * (total is None)
+            return f"{before:.4g} is spent, with this study it would be {epsilon:.4g} at delta = {delta:g}; {allows}"
     if most is not None and not opening.noisy and (sums := spent_by(earlier).sums) >= most:
         return f"{sums} openings without noise were made; site.toml allows sums_total = {most}"
     return None
@@ -122,7 +123,7 @@ def shown_by(opening: Opening, earlier: Sequence[Opening]) -> list[str]:
     others = [one for one in distinct(earlier) if one.key[:3] != opening.key[:3]]
     told = [one for one in others if not one.noisy and not one.masked]
     masked = [one for one in others if not one.noisy and one.masked]
-    said = []
+    cohort, said = set(opening.cohort), list[str]()
     if told and opening.masked:
         said.append(
             f"Your own numbers were told before, open and without noise ({_studies(told)}). As far as your data are "
@@ -132,6 +133,16 @@ def shown_by(opening: Opening, earlier: Sequence[Opening]) -> list[str]:
         said.append(
             f"You sent masked sums before ({_studies(masked)}). This study is open: with your own numbers, your term "
             "of these sums is known, and so is the sum of the others'."
+        )
+    if opening.masked and any(one.version != opening.version for one in masked):
+        said.append(
+            f"You sent masked sums of other versions of your data before ({_studies(masked)}). Where the other sites' "
+            "data are as they were, the difference shows how your own numbers changed, as if they were told open."
+        )
+    if opening.masked and opening.noisy and any(one.masked and set(one.cohort) != cohort for one in others):
+        said.append(
+            "You sent masked sums over other sites before. The difference shows the terms of the sites that came or "
+            f"went, but for the noise, and that hides a {opening.unit}, not a site."
         )
     if (noisy := [one for one in others if one.noisy]) and not opening.noisy:
         said.append(
