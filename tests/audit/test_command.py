@@ -4,12 +4,15 @@ import json
 
 import numpy as np
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 import silograph
 from silograph.audit import attacks
 from silograph.audit.findings import Finding
+from silograph.audit.scene import Scene
 from silograph.cli.app import app
+from silograph.cli.audit import table_of
 
 STUDY = """
 name = "trial"
@@ -79,6 +82,19 @@ def test_the_table_tells_who_and_what_and_ends_in_one_line(tmp_path):
     for word in ("who", "holds", "attack", "measured", "expected", "verdict", "coordinator", "broken (control)"):
         assert word in result.stdout
     assert "ended as claimed" in result.stdout.splitlines()[-1]
+    assert "we promise no protection here" in " ".join(result.stdout.split())
+
+
+def test_in_a_narrow_terminal_no_word_of_the_table_is_cut():
+    console, found = Console(width=80), [finding(who="coordinator and all but two sites", holds="masked answers")]
+    with console.capture() as capture:
+        console.print(table_of(Scene(trials=500), found, narrow=True))
+    words = capture.get().replace("│", " ").split()
+    assert {"coordinator", "sites,", "answers:", "holds"} <= {*words}
+
+
+def test_no_trials_are_no_default():
+    assert audit("--trials", 0).exit_code == 2
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def without_pins(scene: Scene) -> list[Finding]:
     sent = masked(masker_of(victim, told), term)
     found = _without_masks(sent, victim, scene.sites[1:], told)
     known = _known("masked/no-pins", "", "pose as all other sites, where nobody pins keys", found, term)
-    return [replace(known, who="coordinator", holds="one answer, keys of its own", control=True)]
+    return [replace(known, who="coordinator", holds="one masked answer, keys of its own", control=True)]
 
 
 def two_time_pad(scene: Scene) -> list[Finding]:
@@ -70,7 +70,7 @@ def two_time_pad(scene: Scene) -> list[Finding]:
         Finding(
             name="masked/twice",
             who="coordinator",
-            holds="one answer",
+            holds="one masked answer",
             attack="ask for the same masks with other data",
             measure="answers",
             measured=(answers := _answers_again(masker, after)),
@@ -82,7 +82,7 @@ def two_time_pad(scene: Scene) -> list[Finding]:
         Finding(
             name="masked/kept-keys",
             who="coordinator",
-            holds="two answers, keys kept on disk",
+            holds="two masked answers, keys kept on disk",
             attack="the difference of two versions",
             measure="relative error",
             measured=difference,
@@ -124,7 +124,7 @@ def _known(name: str, who: str, attack: str, found: Limbs, truth: Limbs) -> Find
     return Finding(
         name=name,
         who=f"coordinator and {who}",
-        holds="answers, their secrets",
+        holds="masked answers, their secrets",
         attack=attack,
         measure="relative error",
         measured=error,

@@ -19,7 +19,7 @@ def another_version(scene: Scene) -> list[Finding]:
         consortium.write(SITES[0], tables[0][:-1])
         consortium.restart()
         code = Coordinator(consortium, consortium.study(), SITES, masked=False).greet(SITES[0]).code
-    return [stopped("ledger/version", "an answer", "the same table with one row less", [code], by="unapproved")]
+    return [stopped("ledger/version", "an open answer", "the same table with one row less", [code], by="unapproved")]
 
 
 def called_missing(scene: Scene) -> list[Finding]:

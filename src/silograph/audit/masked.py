@@ -28,8 +28,17 @@ def generator(scene: Scene) -> list[Finding]:
     bias = abs(2 * float(bits.mean()) - 1)
     return [
         holding(scene, "masked/bits", "bits that are more often 1 than 0", bias, (0, mean_bound(bits.size)), "bias"),
-        holding(scene, "masked/bytes", "bytes that come more often", square, (float(low), float(high)), "χ²/255"),
-        holding(scene, "masked/correlation", "follow the term", along, (0, mean_bound(terms.size)), "correlation"),
+        holding(
+            scene, "masked/bytes", "bytes that come more often than others", square, (float(low), float(high)), "χ²/255"
+        ),
+        holding(
+            scene,
+            "masked/correlation",
+            "whether they follow the term",
+            along,
+            (0, mean_bound(terms.size)),
+            "correlation",
+        ),
     ]
 
 
@@ -65,7 +74,11 @@ def told_differently(scene: Scene) -> list[Finding]:
     }
     return [
         holding(
-            scene, f"masked/{what}", f"give one site other {what}, and add up", *_tell(scene, way), holds="all answers"
+            scene,
+            f"masked/{what}",
+            f"give one site other {what}, and add up",
+            *_tell(scene, way),
+            holds="all masked answers",
         )
         for what, way in ways.items()
     ]

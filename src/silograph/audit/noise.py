@@ -58,7 +58,7 @@ def canaries(scene: Scene) -> list[Finding]:
     found = []
     for label, directions in CANARIES.items():
         seen = _trials(scene, noise, directions, colluders=colluders)
-        found.append(_advantage(scene, f"noise/{label}", f"likelihood ratio, {label}", seen))
+        found.append(_advantage(scene, f"noise/{label}", f"which of two rows is in it, by likelihood: {label}", seen))
     return found
 
 
@@ -68,7 +68,7 @@ def too_little(scene: Scene) -> list[Finding]:
     colluders = scene.privacy.collusion if scene.shared else 0
     seen = _trials(scene, replace(noise, sigma=noise.sigma / TOO_SMALL), CANARIES["(e₁ ± e₂)/√2"], colluders=colluders)
     promised = replace(seen, should_be=seen.should_be * TOO_SMALL)
-    one = _advantage(scene, "noise/too-little", f"likelihood ratio, noise {TOO_SMALL} times too small", promised)
+    one = _advantage(scene, "noise/too-little", f"the same, noise {TOO_SMALL} times too small", promised)
     low, high = seen.bounds
     return [replace(one, protected=False, control=True, low=low, high=high)]
 
@@ -86,7 +86,7 @@ def shares(scene: Scene) -> list[Finding]:
             Finding(
                 name=f"noise/share of {site}",
                 who="coordinator",
-                holds="a site's share of the noise",
+                holds=f"{site}'s share of the noise",
                 attack="a share that is too small",
                 measure="variance, of what it should be",
                 measured=square,
@@ -110,7 +110,7 @@ def one_colluder_more(scene: Scene) -> list[Finding]:
         return []
     seen = _trials(scene, noise, CANARIES["(e₁ ± e₂)/√2"], colluders=colluders)
     promised = replace(seen, should_be=seen.should_be / sqrt(left))
-    one = _advantage(scene, "noise/one more", "likelihood ratio, one colluder more than allowed for", promised)
+    one = _advantage(scene, "noise/one more", "the same, one colluder more than allowed for", promised)
     low, high = seen.bounds
     return [replace(one, who=_with(colluders), protected=False, low=low, high=high)]
 

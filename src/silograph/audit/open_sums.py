@@ -19,7 +19,7 @@ def one_round(scene: Scene) -> list[Finding]:
     others = np.sum([term_in(answer) for answer in answers[1:]], axis=0)
     left = relative_error(sum_of(answers) - others, truth)
     return [
-        _found("open/term", "coordinator", "one answer", "read a site's z/N from one round", seen),
+        _found("open/term", "coordinator", "one open answer", "read a site's z/N from one round", seen),
         _found("open/rest", "all other sites", "the sum, their own terms", "what is left of the sum", left),
     ]
 
@@ -32,7 +32,9 @@ def two_versions(scene: Scene) -> list[Finding]:
     truth = table[-1] - table[-1].mean()
     error = min(relative_error(row, truth), relative_error(-row, truth))
     return [
-        _found("open/versions", "coordinator", "answers for two versions", "the row between them", error, most=1e-6)
+        _found(
+            "open/versions", "coordinator", "open answers for two versions", "the row between them", error, most=1e-6
+        )
     ]
 
 

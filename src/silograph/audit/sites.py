@@ -54,7 +54,7 @@ def read_answers(scene: Scene) -> list[Finding]:
     seen, masked = (relative_error(from_ring(opened.terms["kyoto"]), truth[0]) for opened in (bare, hidden))
     total = relative_error(total_of(hidden), np.sum(truth, axis=0))
     return [
-        recovered("sites/open", "one answer of a site", "read the site's z/N", seen),
+        recovered("sites/open", "one open answer of a site", "read the site's z/N", seen),
         Finding(
             name="sites/masked",
             who="coordinator",
@@ -134,7 +134,7 @@ def after_restart(scene: Scene) -> list[Finding]:
         lost = other.ask_costs("oslo")
     kept = "keys" if again.body == before else None  # the very bytes that were sent are no second answer
     attack = "another answer under the same keys, after a restart"
-    return [stopped("sites/restart", "an answer", attack, [kept, lost.code], by="keys")]
+    return [stopped("sites/restart", "a masked answer", attack, [kept, lost.code], by="keys")]
 
 
 def lonely_pair(scene: Scene) -> list[Finding]:
@@ -150,7 +150,10 @@ def lonely_pair(scene: Scene) -> list[Finding]:
     shown = total_of(hidden)[:1]
     return [
         recovered(
-            "sites/lonely-open", "the sum", "a pair that one site alone has", relative_error(total_of(bare)[:1], truth)
+            "sites/lonely-open",
+            "the open sum",
+            "a pair that one site alone has",
+            relative_error(total_of(bare)[:1], truth),
         ),
         Finding(
             name="sites/lonely-masked",

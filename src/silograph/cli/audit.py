@@ -24,8 +24,15 @@ if TYPE_CHECKING:
 
 NOT_AS_CLAIMED = 1
 PlanOption = partial(typer.Option, rich_help_panel="Planning")
+MEASURED = ("measured", "expected")
 PLANNED = ("nodes", "sites", "epsilon", "delta")
 TRIALS, QUICK_TRIALS = 2000, 500
+WIDE = 110  # columns of a terminal from which on six stand beside each other
+LEGEND = (
+    "[green]holds[/]: we claim this protection, and the attack failed. [yellow]broken, as we say[/]: we promise no "
+    "protection here, and the attack shows why. [dim]broken (control)[/]: we took a protection out, and the attack "
+    "noticed. An advantage of 0 is guessing, 1 is always right; 0.1 is right in 55 of 100 cases."
+)
 AUDIT_HELP = """Attack ourselves: what claims protection must hold, and what does not must break.
 
 Each attack is run against the code that sites and coordinator run, with data made for it. The table tells who attacks,
@@ -85,7 +92,8 @@ def _audit(options: AuditOptions) -> None:
     from silograph.audit.attacks import run_attacks
     from silograph.audit.target import scene_of
 
-    trials = options.trials or (QUICK_TRIALS if options.quick else TRIALS)
+    usual = QUICK_TRIALS if options.quick else TRIALS
+    trials = usual if options.trials is None else options.trials
     output, scene = Output(as_json=options.as_json, quiet=options.quiet), scene_of(options.target, trials=trials)
     with showing_progress(output.progress) as on_progress:
         found = list(run_attacks(scene, on_progress))
@@ -93,8 +101,8 @@ def _audit(options: AuditOptions) -> None:
         typer.echo(as_json(scene, found))
     elif not output.quiet:
         console = Console(width=None if Console().is_terminal else PIPE_WIDTH)
-        console.print(table_of(scene, found))
-        console.print(summary(found), highlight=False)
+        console.print(table_of(scene, found, narrow=console.width < WIDE))
+        console.print(LEGEND, summary(found), sep="\n", highlight=False)
     if not all(finding.as_claimed for finding in found):
         raise typer.Exit(NOT_AS_CLAIMED)
 
@@ -151,23 +159,23 @@ def as_json(scene: "Scene", found: Sequence["Finding"]) -> str:
     return json.dumps(told, indent=2, ensure_ascii=False)
 
 
-def table_of(scene: "Scene", found: Sequence["Finding"]) -> Table:
-    """All findings, for people."""
+def table_of(scene: "Scene", found: Sequence["Finding"], *, narrow: bool = False) -> Table:
+    """All findings, for people; `narrow`: with what belongs together in one column."""
     privacy = scene.privacy
     noise = f", ε = {privacy.epsilon:g}, δ = {privacy.delta:g}" if privacy.noisy else ", no noise"
-    about = f"{scene.title}: {scene.method}, {scene.n_sites} sites, sums {privacy.sums}{noise}; {scene.trials} trials"
-    table = Table(title=about, title_justify="left")
-    for name in ("who", "holds", "attack", "measured", "expected", "verdict"):
-        table.add_column(name)
+    sums = "in all modes" if scene.everything else f"sums {privacy.sums}"
+    about = f"{scene.title}: {scene.method}, {scene.n_sites} sites, {sums}{noise}; {scene.trials} trials"
+    table = Table(title=about, title_justify="left", expand=narrow)
+    names = ("who, with what: attack", "measured (expected)") if narrow else ("who", "holds", "attack", *MEASURED)
+    for name, part in zip((*names, "verdict"), (6, 4, 2) if narrow else [None] * 6, strict=True):
+        table.add_column(name, ratio=part)
     for finding in found:
-        table.add_row(
-            finding.who,
-            finding.holds,
-            finding.attack,
-            f"{finding.measure} {finding.measured:.3g}",
-            finding.expected,
-            _verdict(finding),
-        )
+        who, measured = (finding.who, finding.holds, finding.attack), f"{finding.measure} {finding.measured:.3g}"
+        if narrow:
+            cells: tuple[str, ...] = ("{}, with {}: {}".format(*who), f"{measured} ({finding.expected})")
+        else:
+            cells = (*who, measured, finding.expected)
+        table.add_row(*cells, _verdict(finding))
     return table
 
 
@@ -183,7 +191,7 @@ def summary(found: Sequence["Finding"]) -> str:
         )
     return (
         f"All {len(found)} attacks ended as claimed: {protected} protections hold, {bare} things that we do not "
-        f"protect are broken, and so are {controls} controls."
+        f"protect are broken{f', and so are {controls} controls' * bool(controls)}."
     )
 
 

@@ -163,7 +163,7 @@ def _noise(run: RunData) -> tuple[str, ...]:
         return ()
     return (
         "What is certified is the optimum for numbers with noise: edges may come of it, weak ones above all. "
-        "`silograph audit --plan` tells how many rows it takes.",
+        "silograph audit --plan tells how many rows it takes.",
     )
 
 
