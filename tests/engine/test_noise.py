@@ -153,7 +153,7 @@ def test_the_least_number_of_rows_is_the_smallest_table_s_unless_another_is_know
 
 
 def test_what_cannot_be_protected_is_refused():
-    with pytest.raises(ParameterError, match="masks need 3 sites"):
+    with pytest.raises(ParameterError, match="masked: shares of noise need 3 silos at least, got 2"):
         learn_silos(silos(2), ONESHOT)
     with pytest.raises(ParameterError, match="collusion"):
         learn_silos(silos(), replace(ONESHOT, privacy=replace(PRIVACY, collusion=4)))

@@ -125,7 +125,7 @@ def test_combinations_without_a_guarantee_are_refused_by_name(drawn, given, said
 
 def test_two_silos_are_too_few_for_shares(drawn):
     two = {name: drawn.signals[name] for name in ("C1", "C2")}
-    with pytest.raises(ParameterError, match="masks need 3 sites"):
+    with pytest.raises(ParameterError, match="masked: shares of noise need 3 silos at least, got 2"):
         ConsensusGraph(degree=3, **NOISE).fit(two)
     ConsensusGraph(degree=3, masked=False, **NOISE).fit(two)
 

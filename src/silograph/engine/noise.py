@@ -15,6 +15,7 @@ from silograph.errors import ParameterError, SilosError
 from silograph.graph.pairs import Pairs
 from silograph.methods.common.settings import StudySettings
 from silograph.privacy.noise import Noise, plan_noise
+from silograph.privacy.settings import LEAST_MASKED_SITES, Privacy
 from silograph.protocol.messages import Field, Update, parts_of
 from silograph.protocol.silo import Silo
 
@@ -24,7 +25,7 @@ def with_min_samples(settings: StudySettings, silos: Sequence[Silo]) -> StudySet
     privacy = settings.privacy
     if not privacy.noisy:
         return settings
-    privacy.check_sites(len(silos))
+    _check_silos(privacy, len(silos))
     samples = {silo.name: silo.n_samples for silo in silos}
     known = [n for n in samples.values() if n is not None]
     if len(known) < len(silos):
@@ -36,6 +37,16 @@ def with_min_samples(settings: StudySettings, silos: Sequence[Silo]) -> StudySet
         if n_samples is not None and n_samples < least:
             raise SilosError(f"{name}: expected at least {least} rows (min_samples), got {n_samples}. Lower it.")
     return replace(settings, privacy=replace(privacy, min_samples=least))
+
+
+def _check_silos(privacy: Privacy, n_silos: int) -> None:
+    """As between sites, in the words of a user who has silos and no sites."""
+    if privacy.masked and n_silos < LEAST_MASKED_SITES:
+        raise ParameterError(
+            f"masked: shares of noise need {LEAST_MASKED_SITES} silos at least, got {n_silos}. Let each silo add "
+            "all of the noise: masked=False, or --open-sums."
+        )
+    privacy.check_sites(n_silos)
 
 
 def plan_for(settings: StudySettings, pairs: Pairs, n_silos: int) -> Noise | None:
