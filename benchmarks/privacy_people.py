@@ -138,10 +138,10 @@ def people_lines(data: dict) -> list[str]:
     return [
         *lines,
         "",
-        f"Call it useful where the average precision is {USEFUL:g}: so many people it takes, within a fifth or so: {told}. "
+        f"Call it useful where the average precision is {USEFUL:g}. It takes so many people, within a fifth: {told}. "
         f"Beyond the {data['people']} that there are, people were drawn from these with replacement, so that this says "
-        "when noise no longer matters, not how good the consensus is then. An ε of 8 or 16 promises little. Below these "
-        "numbers, keep it to rows, or do without.",
+        "when noise no longer matters, not how good the consensus is then. An ε of 8 or 16 promises little. Below, "
+        "keep it to rows, or do without.",
         "",
     ]
 
