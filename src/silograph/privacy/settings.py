@@ -6,6 +6,7 @@ from typing import Literal
 
 from silograph._util.checks import check_positive, check_whole
 from silograph.errors import ParameterError
+from silograph.privacy.accounting import multiplier_for
 
 MOST_DELTA = 0.01  # the chance that the promise fails: above one in the number of people it is none
 LEAST_LENGTH, MOST_LENGTH = 1e-100, 1e100  # of a row: its square, and noise's steps of that, must be numbers
@@ -60,6 +61,7 @@ class Privacy:
                 f"delta: expected a number above 0 and up to {MOST_DELTA}, such as 1e-5, got {self.delta!r}: so likely "
                 "may the promise fail."
             )
+        multiplier_for(self.epsilon, self.delta)  # raises for an ε that no noise can be found for
 
     def _check_public(self) -> None:
         for name in ("centres", "scales"):
