@@ -75,12 +75,12 @@ def test_the_table_tells_each_study_what_is_spent_and_what_is_left(make, tmp_pat
     assert f"Spent: epsilon = 1 at delta = 1e-05 (rho = {AT_ONE:.4g}), over all versions" in said
     assert "about one row (or table, where a study says so) change by a factor of at most 2.72" in said
     assert "Limit: epsilon_total = 2 at delta = 1e-05; studies without noise are refused." in said
-    assert "Left: 2 more studies at epsilon = 1." in said
+    assert "Left: 2 at epsilon = 1 or" in said
     charge(home, 2, most=3, unit="table")
     said = site(home, "budget")
     assert "table, 3 of one person" in said
     assert f"{9 * AT_ONE:.4g}" in said
-    assert "Left: 0 more studies at epsilon = 1, at 3 units of one person." in said
+    assert "Left: no study, not even one at epsilon = 0.1, at 3 units of one person." in said
 
 
 def test_openings_without_noise_have_no_epsilon(make, tmp_path):
@@ -88,7 +88,7 @@ def test_openings_without_noise_have_no_epsilon(make, tmp_path):
     charge(tmp_path / SITE, 1, rho=math.inf, delta=None, masked=False, cohort=())
     charge(tmp_path / SITE, 2)
     said = site(tmp_path / SITE, "budget")
-    assert "Spent: 1 opening without noise. What they told is told as it is" in said
+    assert "Spent: 1 opening without noise. What was told so is told as it is" in said
     assert "Those with noise alone amount to epsilon = 1 at delta = 1e-05" in said
     assert "Limit: sums_total = 3 without noise. Left: 2." in said
     assert "unknown" in said
@@ -159,7 +159,7 @@ def test_of_a_noisy_study_it_is_said_what_it_spends_and_what_is_left_then(make):
     assert "It carries noise: epsilon = 1, delta = 1e-05 for one row." in said
     assert f"Spends: epsilon = 1, delta = 1e-05 for one row (rho = {AT_ONE:.4g})." in said
     assert "name persons ([table] person)" in said
-    assert "Left: 0 more studies at epsilon = 1." in said
+    assert "Left: no study, not even one at epsilon = 0.1." in said
     both = approve(consortium, write(consortium, NOISY + MASKED.removeprefix("[privacy]\n"), sites=THREE))
     assert "with a share of the noise, under masks" in both
     assert "it is enough if at most 1 tell theirs" in both
@@ -172,8 +172,24 @@ def test_a_study_over_budget_is_not_approved(make):
     assert "Not approved: the study has no epsilon; with epsilon_total = 1" in said
     charge(consortium.folder / SITE, 1)
     said = approve(consortium, write(consortium, NOISY), code=2)
-    assert "Not approved: 1 is spent, with this study it would be 1.4" in said
+    assert "Not approved: epsilon = 1 is spent, with this study it would be 1.4" in said
     assert Approvals(consortium.folder / SITE).approved() == []
+
+
+def test_the_cure_is_one_that_helps(make):
+    consortium = make(epsilon_total=1.0)
+    charge(consortium.folder / SITE, 1, rho=math.inf, delta=None)
+    said = approve(consortium, write(consortium, NOISY), code=2)
+    assert "openings without noise were made before (1), so that no total epsilon can hold" in said
+    assert "take it out of site.toml, knowingly" in said
+    assert "more noise" not in said.split("Not approved", 1)[1]
+
+
+def test_who_approves_a_study_with_keys_that_are_not_pinned_is_told_that_it_is_refused(make):
+    consortium = make()
+    said = approve(consortium, write(consortium, MASKED, sites=THREE))
+    assert said.endswith("before the run begins.")
+    assert "this site refuses it (pins) until the keys of" in said
 
 
 def test_a_masked_sum_over_other_sites_is_approved_only_by_people_who_say_so(make):

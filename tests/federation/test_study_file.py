@@ -236,6 +236,8 @@ def test_every_key_of_privacy_is_in_the_template_and_can_be_taken_as_it_stands(n
 
 def test_two_sites_cannot_have_the_same_key():
     keys = "\n".join(f'{site} = "{"ab" * 32}"' for site in ("a", "b", "c"))
+    with pytest.raises(ParameterError, match=r"\(without a key: d; not in sites: b, c\)"):
+        parsed(HEAD + f'sites = ["a", "d"]\n[keys]\n{keys}')
     with pytest.raises(ParameterError, match=r"\[keys\]: expected another key of each site, got one twice"):
         parsed(HEAD + f'sites = ["a", "b", "c"]\n[keys]\n{keys}')
 

@@ -292,7 +292,11 @@ def test_what_noise_promises_is_on_the_page(tmp_path):
     for name in ("oslo", "lima", "kyoto"):
         np.save(tmp_path / f"{name}.npy", rng.normal(size=(50, 5)))
     learn_files(sorted(tmp_path.glob("*.npy")), method="oneshot", epsilon=1, delta=1e-5, out=tmp_path / "run")
-    shown = json.dumps(data_of(write_report(tmp_path / "run")), ensure_ascii=False)
+    page = data_of(write_report(tmp_path / "run"))
+    answers = {answer["question"]: " ".join(answer["sentences"]) for answer in page["reading"]}
+    assert "the optimum for numbers with noise" in answers["Can I trust it?"]
+    assert "publish the consensus, not this page" in answers["What may be published?"]
+    shown = json.dumps(page, ensure_ascii=False)
     assert "ε = 1, δ = 1e-05 for a row; σ₁ = 4.045, ρ = 0.03055" in shown
     assert "publishing them is outside the guarantee" in shown
     assert "sums: masked; epsilon: 1; delta: 1e-05" in shown

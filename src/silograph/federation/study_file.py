@@ -151,7 +151,7 @@ def parse_study(data: bytes, *, source: str) -> StudyFile:
 
 def read_study(path: Path) -> tuple[StudyFile, tuple[str, ...]]:
     """The study of a file, and its nodes, read from the file beside it where the study names one."""
-    data = read_bytes(path, most=LARGEST_STUDY, cure="Check the path of the study, and list many nodes elsewhere.")
+    data = read_bytes(path, most=LARGEST_STUDY, cure="Check the path of the study.")
     study = parse_study(data, source=str(path))
     if study.nodes_file is None:
         return study, study.nodes or ()
@@ -188,8 +188,11 @@ def _keys(value: object, sites: tuple[str, ...] | None) -> dict[str, str]:
             '[keys]: expected oslo = "…" for each site, the SHA-256 of its public key in 64 hexadecimal digits. '
             "`silograph federation study` writes them."
         )
-    if value and set(value) != set(sites or ()):
-        raise ParameterError("[keys]: expected one key for each of the study's sites, and for no others.")
+    lacking, others = set(sites or ()) - set(value), set(value) - set(sites or ())
+    if value and (lacking or others):
+        lack, more = (", ".join(sorted(some)) or "none" for some in (lacking, others))
+        found = f"without a key: {lack}; not in sites: {more}"
+        raise ParameterError(f"[keys]: expected one key for each of the study's sites, and for no others ({found}).")
     if len(set(value.values())) < len(value):
         raise ParameterError("[keys]: expected another key of each site, got one twice: both would be the same party.")
     return {str(site): str(value[site]) for site in sites or () if value}

@@ -37,6 +37,7 @@ def reading(run: RunData, community: IntVector, alike: Matrix) -> tuple[Answer, 
         Answer("Where does each differ?", _differences(run, alike)),
         Answer("Who contributed how much?", _contributions(run)),
         Answer("Can I trust it?", _trust(run)),
+        *_publishing(run),
     )
 
 
@@ -154,7 +155,34 @@ def _contributions(run: RunData) -> tuple[str, ...]:
 
 
 def _trust(run: RunData) -> tuple[str, ...]:
-    return (*_doubted(run), *_certificate(run), *_faint(run))
+    return (*_doubted(run), *_certificate(run), *_noise(run), *_unused(run), *_faint(run))
+
+
+def _noise(run: RunData) -> tuple[str, ...]:
+    if run.record.privacy is None:
+        return ()
+    return (
+        "What is certified is the optimum for numbers with noise: edges may come of it, weak ones above all. "
+        "`silograph audit --plan` tells how many rows it takes.",
+    )
+
+
+def _unused(run: RunData) -> tuple[str, ...]:
+    given = run.parameters.get("pull") is not None
+    if given or not run.silos or any(silo.pull != 0 for silo in run.silos):
+        return ()
+    return (
+        "No silo chose to be drawn to the consensus (pull 0): by the rows that each held out, it helps none of them.",
+    )
+
+
+def _publishing(run: RunData) -> tuple[Answer, ...]:
+    """Of a run with noise: what its guarantee is for, as a page with exact graphs of silos is soon mailed."""
+    if (promise := run.record.privacy) is None:
+        return ()
+    exact = bool(run.graphs) and not promise.graphs_inside
+    page = "So publish the consensus, not this page: it shows graphs and numbers of single silos."
+    return (Answer("What may be published?", (promise.says, *([page] if exact else []))),)
 
 
 def doubts(run: RunData) -> list[str]:

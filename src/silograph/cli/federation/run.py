@@ -76,7 +76,7 @@ def finish_run(
         raise SilosError(f"{out}: another `{FEDERATION}` is at work on this run. Wait for it, or end it.")
     try:
         with progress_bar(show_progress) as progress, ServerSession(unfinished.federation) as session:
-            watch = _Watch(progress=progress, task=progress.add_task("Waiting for the sites", total=None), say=say)
+            watch = Watch(progress=progress, task=progress.add_task("Waiting for the sites", total=None), say=say)
             run = Supervisor(unfinished.run, session, tell=say, on_poll=watch.look).finish()
         adopt_results(out, run.results)
     finally:
@@ -110,12 +110,13 @@ def _notes(record: RunRecord, run: CoordinatorRun, rounds: int) -> list[str]:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Watch:
+class Watch:
     """Shows the engineer how far the run is."""
 
     progress: Progress
     task: TaskID
     say: Callable[[str], None]
+    began: float = field(default_factory=time.time)
     looked: float = 0.0
     announced: set[str] = field(default_factory=set)
 
@@ -142,6 +143,8 @@ class _Watch:
         self.progress.update(self.task, description=f"{stage} {last.round}{gap}: {answered}{ago}, {size:.1f} MB")
 
     def _announce_waiting(self, site: Site) -> None:
+        if site.last_seen is None or site.last_seen < self.began:
+            return  # of an earlier attempt: what it said then may be cured
         if site.state in PASSING - {"busy", "unknown-run"} and site.name not in self.announced:
             self.announced.add(site.name)
             self.say(f"{site.name}: {site.note}.")

@@ -20,7 +20,7 @@ from silograph.federation.site.leaving import GRAPHS, fields_up, promises, weak_
 from silograph.federation.site.ledger import Comparison, Ledger, Reading
 from silograph.federation.site.openings import Opening
 from silograph.federation.site.persons import units_of_one
-from silograph.federation.site.pins import describe_pins
+from silograph.federation.site.pins import Pins, describe_pins
 from silograph.federation.site.settings import SiteSettings, read_site
 from silograph.federation.site.spending import opening_of, other_cohort, over_budget
 from silograph.federation.study_file import StudyFile, pairs_of, parse_study
@@ -59,7 +59,7 @@ def approve_study(home: Path, study: str, *, yes: bool, despite: bool) -> None:
     twice = (*_lacking(home, data, read), *weak_promises(read, comparison.size), *(doubt.text for doubt in doubts))
     say(*(f"LOOK TWICE: {text}" for text in twice))
     if (limit := over_budget(opening, earlier, settings)) is not None:
-        raise ParameterError(f"Not approved: {limit}. Ask for a study with more noise, or raise the limit, knowingly.")
+        raise ParameterError(f"Not approved: {limit}.")
     rows, sites = _objection(comparison, settings, read), other_cohort(opening, earlier)
     if rows is not None and not despite:
         raise ParameterError(
@@ -80,7 +80,18 @@ def approve_study(home: Path, study: str, *, yes: bool, despite: bool) -> None:
     detail += f"; doubts: {', '.join(doubt.kind for doubt in doubts)}" * bool(doubts)
     _log(home, "approved", detail)  # first: nothing is answered of which the log does not say who approved it
     approvals.approve(read.text, name=read.name, by=user(), table=data.version, despite=despite, fresh=True)
-    say("Approved.")
+    say("Approved.", *_refused_still(home, read))
+
+
+def _refused_still(home: Path, study: StudyFile) -> list[str]:
+    """What an approval does not cure: keys that are not pinned here as the study names them."""
+    other = [site for site, key in study.keys.items() if Pins(home).get(site) != key]
+    if not study.settings.privacy.masked or not other:
+        return []
+    return [
+        f"But this site refuses it (pins) until the keys of {', '.join(other)} are pinned as the study names them: see "
+        "above what to do, before the run begins."
+    ]
 
 
 def revoke_study(home: Path, study: str) -> None:

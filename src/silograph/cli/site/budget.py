@@ -73,7 +73,7 @@ def summary(openings: Sequence[Opening], settings: SiteSettings) -> list[str]:
     if not openings:
         lines = ["Nothing of these data was opened yet."]
     elif spent.sums:
-        told = "What they told is told as it is: no epsilon bounds what they show of a person."
+        told = "What was told so is told as it is: no epsilon bounds what it shows of a person."
         lines = [f"Spent: {_times(spent.sums, 'opening')} without noise. {told}"]
         if spent.noisy_rho:
             lines += [f"Those with noise alone amount to {_amount(spent.noisy_rho, delta)}."]
@@ -102,16 +102,23 @@ def _left(openings: Sequence[Opening], settings: SiteSettings) -> list[str]:
             f"Limit: epsilon_total = {total:g} at delta = {settings.delta_total:g}; studies without noise are refused."
         ]
         most = openings[-1].most if openings else 1
-        for epsilon in [each for each in TRIED if each <= total] or [total]:
-            number = more_that_fit(epsilon, openings, settings, most=most)
-            of_one = f", at {most} units of one person" if most > 1 else ""
-            lines += [f"Left: {_times(number, 'more study', 'more studies')} at epsilon = {epsilon:g}{of_one}."]
+        tried = [each for each in TRIED if each <= total] or [total]
+        lines += [_more(tried, [more_that_fit(each, openings, settings, most=most) for each in tried], most)]
     if sums is not None:
         left = max(0, sums - spent_by(openings).sums)
         lines += [f"Limit: sums_total = {sums} without noise. Left: {left if total is None else 0}."]
     elif total is None:
         lines += ["Limit: none on openings without noise (sums_total in site.toml)."]
     return lines
+
+
+def _more(tried: Sequence[float], fits: Sequence[int], most: int) -> str:
+    """How many studies fit still, by their ε."""
+    of_one = f", at {most} units of one person" if most > 1 else ""
+    if not any(fits):
+        return f"Left: no study, not even one at epsilon = {tried[-1]:g}{of_one}."
+    first, *others = (f"{number} at epsilon = {each:g}" for each, number in zip(tried, fits, strict=True))
+    return f"Left: {' or '.join((first, *others))}{of_one}."
 
 
 def budget_record(lines: Sequence[Line], settings: SiteSettings) -> dict[str, Any]:

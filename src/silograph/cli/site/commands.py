@@ -2,15 +2,13 @@
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from silograph.cli.folders import Systemd, site_folder
-from silograph.cli.output import PIPE_WIDTH, guard, need_nvflare, visible
+from silograph.cli.output import PIPE_WIDTH, guard, need_nvflare
 from silograph.cli.site.account import say
 from silograph.errors import ParameterError, SilographError
 from silograph.federation.folders import SiteFolder
@@ -142,7 +140,7 @@ own fingerprint and what is pinned.
 @guard()
 def pin(
     site: Annotated[str | None, typer.Argument(help="The other site.")] = None,
-    fingerprint: Annotated[str | None, typer.Argument(help="Of its key, whole: AB:CD:…, colons or not.")] = None,
+    fingerprint: Annotated[str | None, typer.Argument(help="Of its key, whole: 5F:0C:…, colons or not.")] = None,
     replace: Annotated[
         bool, typer.Option("--replace", help="Pin it although another key of this site was pinned before.")
     ] = False,
@@ -257,6 +255,7 @@ def log(
     as_json: Annotated[bool, typer.Option("--json", help="Print entries as JSON, one per line.")] = False,
 ) -> None:
     """Show or verify the log."""
+    from silograph.cli.site.log import log_table
     from silograph.federation.site.audit import entries
     from silograph.federation.site.audit import verify as check
 
@@ -274,26 +273,6 @@ def log(
             typer.echo(json.dumps(entry))  # in ASCII: nothing in it can do anything to a terminal
     else:
         Console(width=None if Console().is_terminal else PIPE_WIDTH).print(log_table(list(found)))
-
-
-def log_table(entries: list[dict[str, Any]]) -> Table:
-    """The log for people."""
-    table = Table(title=None)
-    for name in ("time (UTC)", "what", "who", "request", "left this site", "bytes"):
-        table.add_column(name, justify="right" if name == "bytes" else "left", overflow="fold")
-    for entry in entries:
-        request = " ".join(str(entry[name]) for name in ("kind", "stage", "step", "round") if name in entry)
-        left = entry.get("left") or (f"nothing: {entry['code']}" if "code" in entry else entry.get("detail", ""))
-        cells = (
-            str(entry["time"])[:19].replace("T", " "),
-            str(entry.get("what", "")),
-            str(entry.get("from") or entry.get("by") or ""),
-            request,
-            str(left) if entry.get("what") != "asked" else "",
-            str(entry.get("bytes_sent", entry.get("bytes", ""))),
-        )
-        table.add_row(*(Text(visible(cell)) for cell in cells))
-    return table
 
 
 def _near(path: Path) -> Path:

@@ -19,13 +19,15 @@ from silograph.federation.site.settings import SiteSettings, write_site
 
 LEAVES = """What leaves this site, once you approve a study, and only to the coordinator:
   - in every round: numbers per pair of nodes and a few single numbers, which the coordinator adds to those of others.
-    It sees each site's numbers before it adds them, and can work out this site's mean squared differences between
-    nodes from the first of them: treat these means as data that leave. From two runs whose tables differ by one
-    sample it can work out that sample, but for its sign and mean."""
+    Unless the study masks them, it sees each site's numbers before it adds them, and can work out this site's mean
+    squared differences between nodes from the first of them: treat these means as data that leave. From two runs
+    whose tables differ by one sample it can work out that sample, but for its sign and mean.
+    With masked sums it sees the sum over all sites alone, once; with noise, no sample shows in it."""
 SUMS_LEAVE = """What leaves this site, once you approve a study, and only to the coordinator:
   - in every round: the sum over your tables of numbers per pair of nodes and of a few single numbers, and how many
     tables they are. Whoever knows all tables but one can work out that one's part. From two runs whose tables differ
-    by one it can be worked out, too."""
+    by one it can be worked out, too. With masked sums the coordinator sees the sum over all sites alone, once; with
+    noise, neither a sample nor, if the study says so, a table shows in it."""
 TABLES_STAY = """What does not leave: the tables, their graphs and contributions, names of patients and files, the
 limits in site.toml, the reasons of errors."""
 STAYS = """What does not leave: the table, its path, the limits in site.toml, the reasons of errors."""

@@ -80,18 +80,19 @@ def check_opening(opening: Opening, earlier: Sequence[Opening], settings: SiteSe
 
 
 def over_budget(opening: Opening, earlier: Sequence[Opening], settings: SiteSettings) -> str | None:
-    """Which limit of site.toml this would exceed."""
+    """Which limit of site.toml this would exceed, and what to do about it."""
     total, most = settings.epsilon_total, settings.sums_total
     if total is not None and not opening.noisy:
-        return f"the study has no epsilon; with epsilon_total = {total:g}, site.toml allows none without"
+        return f"the study has no epsilon; with epsilon_total = {total:g}, site.toml allows none without: ask for one"
     if is_known(opening, earlier):
         return None
     if total is not None:
         after = spent_by([*earlier, opening])
         if after.sums:
             return (
-                f"{after.sums} openings without noise were made before, so that no total epsilon can hold any more "
-                f"(epsilon_total = {total:g})"
+                f"openings without noise were made before ({after.sums}), so that no total epsilon can hold for these "
+                f"data any more (epsilon_total = {total:g}): take it out of site.toml, knowingly, or take part with a "
+                "folder for other people's data"
             )
     if opening.noisy:
         limit, delta = settings.noise_limit, settings.delta_total
@@ -99,9 +100,11 @@ def over_budget(opening: Opening, earlier: Sequence[Opening], settings: SiteSett
         if epsilon > limit:
             allows = f"site.toml allows epsilon_total = {limit:g}"
             allows += " where it says nothing: above, noise hides nobody" * (total is None)
-            return f"{before:.4g} is spent, with this study it would be {epsilon:.4g} at delta = {delta:g}; {allows}"
+            spent = f"epsilon = {before:.4g} is spent, with this study it would be {epsilon:.4g} at delta = {delta:g}"
+            return f"{spent}; {allows}: ask for a study with more noise, or raise the limit, knowingly"
     if most is not None and not opening.noisy and (sums := spent_by(earlier).sums) >= most:
-        return f"{sums} openings without noise were made; site.toml allows sums_total = {most}"
+        made = f"openings without noise were made before ({sums}); site.toml allows sums_total = {most}"
+        return f"{made}: ask for a study with noise, or raise the limit, knowingly"
     return None
 
 
