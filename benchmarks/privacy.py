@@ -18,7 +18,7 @@ import numpy as np
 
 from benchmarks.machine import facts
 from benchmarks.privacy_people import measure_people, people_lines
-from benchmarks.privacy_runs import DELTA, draw, privacy_at, run, silos_of, with_common_mode
+from benchmarks.privacy_runs import DELTA, draw, privacy_at, run, score_alone, silos_of, with_common_mode
 from silograph.data.bounded import RowBounds
 
 RESULTS = Path(__file__).parent / "results"
@@ -61,6 +61,19 @@ def measure_curve(seeds: Iterable[int], samples: Iterable[int], tell: Tell) -> R
     return rows
 
 
+def measure_alone(seeds: Iterable[int], samples: Iterable[int], tell: Tell) -> Rows:
+    """What the silos of the curve have without each other: rows as they are, and nothing sent."""
+    rows: Rows = []
+    for n_samples in samples:
+        for n_sites in SITES:
+            for seed in seeds:
+                drawn = draw(n_sites, n_samples, seed)
+                got = score_alone(silos_of(drawn.signals, None), drawn)
+                rows.append({"samples": n_samples, "sites": n_sites, "seed": seed, "personal": got})
+        tell(f"alone: {n_samples} rows")
+    return rows
+
+
 def mean_of(rows: Rows, what: str, **where: object) -> float:
     """The mean over the rows that are so."""
     return float(np.mean([row[what] for row in rows if all(row[name] == value for name, value in where.items())]))
@@ -80,6 +93,10 @@ def acceptance_lines(rows: Rows) -> list[str]:
     """The table of the acceptance, and whether it is met."""
     n_seeds, cases = len({row["seed"] for row in rows}), list(dict.fromkeys(row["case"] for row in rows))
     lines = ["## 10 sites × 1000 rows", "", f"Average precision, personal / consensus, mean over {n_seeds} seeds.", ""]
+    lines += [
+        "A common mode is taken out with each row's mean, so that unit rows with and without it are the same.",
+        "",
+    ]
     lines += ["| | " + " | ".join(cases) + " |", "|---" * (len(cases) + 1) + "|"]
     for common in (False, True):
         cells = [
@@ -97,20 +114,37 @@ def acceptance_lines(rows: Rows) -> list[str]:
             told.append(
                 f"{what} {mean:+.4f} ± {error:.4f} (allowed {allowed}: {'met' if mean <= allowed else 'NOT MET'})"
             )
-        lines.append(f"- Lost at ε = 1{', with a common mode' if common else ''}: {'; '.join(told)}.")
+        lines.append(
+            f"- Lost at ε = 1 ± its standard error{', with a common mode' if common else ''}: {'; '.join(told)}."
+        )
     return [*lines, ""]
 
 
-def curve_lines(rows: Rows) -> list[str]:
+def largest_error(rows: Rows) -> float:
+    """Of the consensus' means over seeds, the largest standard error."""
+    cells: dict[tuple, list] = {}
+    for row in rows:
+        cells.setdefault((row["samples"], row["sites"], row["epsilon"]), []).append(row["consensus"])
+    return max(float(np.std(cell, ddof=1) / np.sqrt(len(cell))) for cell in cells.values())
+
+
+def curve_lines(rows: Rows, alone: Rows) -> list[str]:
     """One table per number of sites."""
     n_seeds, samples = len({row["seed"] for row in rows}), sorted({row["samples"] for row in rows})
-    lines = ["## The whole curve", "", f"Average precision, personal / consensus, mean over {n_seeds} seeds.", ""]
+    lines = ["## The whole curve", "", f"Average precision, personal / consensus, mean over {n_seeds} seeds, with a "]
+    lines[-1] += (
+        f"standard error of up to {largest_error(rows):.2f} of the consensus. Alone: each silo learns by itself, "
+    )
+    lines[-1] += "from rows as they are, and sends nothing; below that, a personal graph gains nothing from the others."
+    lines.append("")
     for n_sites in SITES:
-        heads = ["no noise" if epsilon is None else f"ε = {epsilon:g}" for epsilon in EPSILONS]
-        lines += [f"| {n_sites} sites | " + " | ".join(heads) + " |", "|---" * (len(EPSILONS) + 1) + "|"]
+        heads = ["alone"]
+        heads += ["no noise" if epsilon is None else f"ε = {epsilon:g}" for epsilon in EPSILONS]
+        lines += [f"| {n_sites} sites | " + " | ".join(heads) + " |", "|---" * (len(heads) + 1) + "|"]
         for n_samples in samples:
             where = {"samples": n_samples, "sites": n_sites}
-            cells = [
+            cells = [f"{mean_of(alone, 'personal', **where):.3f}"]
+            cells += [
                 " / ".join(f"{mean_of(rows, what, epsilon=epsilon, **where):.3f}" for what in ("personal", "consensus"))
                 for epsilon in EPSILONS
             ]
@@ -132,7 +166,7 @@ def page(data: dict) -> str:
     """The results as a page."""
     lines = [HEAD]
     lines += acceptance_lines(data["acceptance"]) if data.get("acceptance") else []
-    lines += curve_lines(data["curve"]) if data.get("curve") else []
+    lines += curve_lines(data["curve"], data["alone"]) if data.get("curve") else []
     lines += people_lines(data["people"]) if data.get("people") else []
     return "\n".join(lines).rstrip() + "\n"
 
@@ -152,7 +186,9 @@ def main() -> None:
     if "acceptance" in asked.parts:
         data["acceptance"] = measure_acceptance(range(2 if asked.quick else 20), tell)
     if "curve" in asked.parts:
-        data["curve"] = measure_curve(range(1 if asked.quick else 5), SAMPLES[:1] if asked.quick else SAMPLES, tell)
+        seeds, samples = range(2 if asked.quick else 5), SAMPLES[:1] if asked.quick else SAMPLES
+        data["curve"] = measure_curve(seeds, samples, tell)
+        data["alone"] = measure_alone(seeds, samples, tell)
     if "people" in asked.parts:
         data["people"] = measure_people(tell, quick=asked.quick)
     data["machine"] = facts()

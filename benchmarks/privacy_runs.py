@@ -17,6 +17,7 @@ from silograph.engine.loop import run_loop
 from silograph.engine.noise import plan_for, with_min_samples
 from silograph.engine.study import with_unit
 from silograph.graph.pairs import Pairs
+from silograph.local.degree import find_theta
 from silograph.local.prox import add_pull
 from silograph.local.solvers.polish import solve_to_rounding
 from silograph.methods.common.pooling import CostSum
@@ -83,6 +84,17 @@ def run(silos: Sequence[Silo], drawn: SyntheticSilos, privacy: Privacy) -> Score
     ]
     consensus = average_precision(drawn.consensus, scores_of(problem, solve_to_rounding(problem, None)))
     return Scored(float(np.mean(personal)), consensus)
+
+
+def score_alone(silos: Sequence[Silo], drawn: SyntheticSilos) -> float:
+    """Average precision of the silos' graphs if each learns by itself, and sends nothing."""
+    return float(np.mean([average_precision(drawn.graphs[silo.name], scores_alone(silo)) for silo in silos]))
+
+
+def scores_alone(silo: Silo) -> np.ndarray:
+    """Every pair by its score in the graph of this degree that the silo's own rows call for."""
+    problem = find_theta(silo.cost, PAIRS, DEGREE, zeta=0.0, solver=solve_to_rounding, start=None).problem
+    return scores_of(problem, solve_to_rounding(problem, None))
 
 
 def personal_scores(silo: Silo, model, pull: float) -> np.ndarray:

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from benchmarks.privacy import LOST_CONSENSUS, LOST_PERSONAL, acceptance_lines, lost, measure_acceptance
-from benchmarks.privacy_people import agreement, people_needed
+from benchmarks.privacy_people import agreement, people_needed, rounded
+from benchmarks.privacy_runs import draw, privacy_at, run, score_alone, silos_of
+from silograph.data.bounded import RowBounds
 
 
 @pytest.fixture(scope="module")
@@ -23,6 +25,19 @@ def test_the_page_says_whether_it_is_met(rows):
     assert text.count(": met") == 4
     worse = [{**row, "consensus": row["consensus"] - 0.1} if row["case"] == "ε = 1" else row for row in rows]
     assert "NOT MET" in "\n".join(acceptance_lines(worse))
+
+
+def test_silos_that_send_nothing_are_the_measure_of_personal_graphs():
+    drawn = draw(3, 1000, 0)
+    assert 0.9 < score_alone(silos_of(drawn.signals, None), drawn) < run_without_noise(drawn) + 0.02
+
+
+def run_without_noise(drawn) -> float:
+    return run(silos_of(drawn.signals, RowBounds()), drawn, privacy_at(None)).personal
+
+
+def test_people_are_told_to_two_digits():
+    assert [rounded(people) for people in (172, 1784, 18_513)] == [170, 1800, 19_000]
 
 
 def test_more_people_and_less_noise_agree_more():

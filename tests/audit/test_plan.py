@@ -64,6 +64,11 @@ def test_what_cannot_be_planned_is_refused():
         plan(2, 3, 1.0, 1e-5)
 
 
+def test_so_few_nodes_that_some_silos_share_no_edge_can_be_planned_for():
+    tried = try_people(200, 5, 3, PRIVACY, draws=30, seed=0)  # some of the first 30 draws share none
+    assert 0 < tried.with_noise <= tried.without + 0.1 <= 1.1
+
+
 def test_one_trial_is_quick():
     began = time.perf_counter()
     try_people(1000, 20, 5, PRIVACY, draws=2, seed=0)

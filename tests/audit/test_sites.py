@@ -86,3 +86,9 @@ def test_a_refusal_for_another_reason_is_not_as_claimed():
     assert not found.as_claimed
     assert sites.stopped("a", "b", "c", ["pins", None], by="pins").broken
     assert sites.stopped("a", "b", "c", ["pins"], by="pins").as_claimed
+
+
+def test_shares_that_stay_when_another_site_s_data_change_are_noticed(monkeypatch):
+    assert not named(ledgers.changed_elsewhere(SCENE), "ledger/changed").broken
+    monkeypatch.setattr("silograph.federation.site.masking.together_of", lambda names: "the same")
+    assert named(ledgers.changed_elsewhere(SCENE), "ledger/changed").measured == 3

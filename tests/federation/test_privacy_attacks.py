@@ -2,7 +2,6 @@
 
 import pytest
 
-from silograph.engine.study import with_unit
 from silograph.errors import ParameterError
 from silograph.federation.coordinator.run import new_run
 from silograph.federation.envelope import open_message
@@ -38,9 +37,8 @@ def test_with_epsilon_no_unit_can_round_each_site_s_term_by_itself(tmp_path):
     consortium = Consortium(tmp_path)
     with pytest.raises(ParameterError, match="cost_unit"):
         consortium.masked_run(f"{ONESHOT}\ncost_unit = {2.0**86!r}", NOISE.format(1))
-    noisy = StudySettings(method="oneshot", privacy=Privacy(epsilon=1.0, delta=1e-5), cost_unit=2.0**86)
     with pytest.raises(ParameterError, match="cost_unit"):
-        with_unit(noisy, [])
+        StudySettings(method="oneshot", privacy=Privacy(epsilon=1.0, delta=1e-5), cost_unit=2.0**86)
 
 
 def test_a_large_epsilon_does_not_lead_past_the_rules_for_studies_without_noise(tmp_path):

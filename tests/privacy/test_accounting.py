@@ -64,6 +64,13 @@ def test_an_epsilon_below_what_the_conversion_can_state_is_refused():
         rho_for(0.001, 1e-10)
 
 
+@pytest.mark.parametrize("epsilon", [1.1e6, 1e308, inf])
+def test_an_epsilon_that_promises_nothing_is_refused(epsilon):
+    assert rho_for(1e6, 1e-5) > 1e5
+    with pytest.raises(ParameterError, match="promises nothing"):
+        rho_for(epsilon, 1e-5)
+
+
 def test_the_multiplier_at_one_is_the_published_one():
     assert multiplier_for(1, 1e-5) == pytest.approx(4.045, abs=0.002)
 

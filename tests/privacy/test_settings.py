@@ -21,6 +21,8 @@ from silograph.privacy.settings import Privacy
         ({"unit": "person"}, "unit"),
         ({"rows": "long"}, "rows"),
         ({"rows": -1.0}, "rows"),
+        ({"rows": 1e-200}, "rows"),
+        ({"rows": 1e200}, "rows"),
         ({"collusion": 0}, "collusion"),
         ({"min_samples": 1}, "min_samples"),
         ({"centres": (0.0,)}, "scales"),
@@ -41,6 +43,8 @@ def test_what_makes_no_sense_is_refused_by_name(given, named):
         ({"method": "oneshot", "sums": 2}, {"sums": "masked"}, "sums"),
         ({"method": "oneshot", "sums": 2}, {"epsilon": 1.0, "delta": 1e-5}, "sums"),
         ({"method": "oneshot", "missing_nodes": "allow"}, {"epsilon": 1.0, "delta": 1e-5}, "missing_nodes"),
+        ({"method": "oneshot", "cost_unit": 2.0**80}, {"epsilon": 1.0, "delta": 1e-5}, "cost_unit"),
+        ({"method": "oneshot", "cost_unit": 1.0}, {"epsilon": 1.0, "delta": 1e-5, "rows": 8.0}, "cost_unit"),
     ],
 )
 def test_combinations_that_protect_less_than_they_say_are_refused(settings, privacy, named):

@@ -35,7 +35,9 @@ AT_MASKED_SITES: tuple[Attack, ...] = (
     sites.lonely_pair,
     ledgers.called_missing,
 )
-AT_NOISY_SITES: tuple[Attack, ...] = (ledgers.over_budget, ledgers.averaged, refusals.false_sums)
+AT_NOISY_SITES: tuple[Attack, ...] = (
+    ledgers.over_budget, ledgers.averaged, ledgers.changed_elsewhere, refusals.false_sums,
+)  # fmt: skip
 WEIGHTED: tuple[Attack, ...] = (weighted.outlier, weighted.common_weight)
 REFUSED: tuple[Attack, ...] = (weighted.refused,)
 PUBLISHED: tuple[Attack, ...] = (weighted.published,)

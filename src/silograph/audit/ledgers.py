@@ -7,6 +7,7 @@ from silograph.audit.findings import Finding
 from silograph.audit.scene import Scene, costs_of
 from silograph.audit.sites import MASKED, SITES, authority, open_sum, recovered, stopped, tables_of, total_of
 from silograph.audit.statistics import relative_error
+from silograph.federation.site.budget import Budget
 
 NOISY = "epsilon = 1.0\ndelta = 1e-5\nmin_samples = 200"
 
@@ -78,5 +79,36 @@ def averaged(scene: Scene) -> list[Finding]:
             broken=different > 0,
             protected=True,
             trials=len(sums),
+        )
+    ]
+
+
+def changed_elsewhere(scene: Scene) -> list[Finding]:
+    """A patient of one site withdraws, and the study is run again.
+
+    If the other sites used their noise again, it would cancel in the difference of the two sums, and one share alone
+    would hide the patient.
+    """
+    tables = tables_of(scene)
+    with made_consortium([np.vstack([tables[0], tables[0][:1]]), *tables[1:]], SITES, authority()) as consortium:
+        open_sum(consortium, f"{MASKED}\n{NOISY}")
+        consortium.write(SITES[0], tables[0])
+        consortium.restart()
+        open_sum(consortium, f"{MASKED}\n{NOISY}")
+        draws = [[one.draw for one in Budget(consortium.folder / site).openings()] for site in SITES]
+    again = sum(len(set(names)) < 2 for names in draws)
+    return [
+        Finding(
+            name="ledger/changed",
+            who="coordinator",
+            holds="sums before and after one row left",
+            attack="their difference",
+            measure="shares of noise that cancel",
+            measured=float(again),
+            low=0.0,
+            high=0.0,
+            broken=again > 0,
+            protected=True,
+            trials=len(SITES),
         )
     ]

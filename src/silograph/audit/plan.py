@@ -5,8 +5,9 @@ they are from one. The number is the smallest at which the mean average precisio
 Noise here is Gaussian and from a seed: nothing is protected by it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import count, islice
 from math import sqrt
 
 import numpy as np
@@ -103,14 +104,21 @@ def try_people(people: int, nodes: int, sites: int, privacy: Privacy, *, draws: 
     noise = plan_noise(privacy, n_nodes=nodes, n_sites=sites, min_samples=people, shared=privacy.masked, n_tables=sites)
     settings = StudySettings(method="oneshot", degree=DEGREE_PART * (nodes - 1))
     found = np.empty((draws, 2))
-    for k in range(draws):
-        drawn = make_silos(n_samples=min(people, MOST_DRAWN), n_silos=sites, n_nodes=nodes, seed=[seed, k])
-        total, rng = sum_of_costs(drawn, pairs), np.random.default_rng([seed, k, 1])
+    for k, (number, drawn) in enumerate(islice(_draws(min(people, MOST_DRAWN), nodes, sites, seed), draws)):
+        total, rng = sum_of_costs(drawn, pairs), np.random.default_rng([seed, number, 1])
         for place, cost in enumerate((total, total + simulate_noise(noise, pairs, sites, rng))):
             scores = consensus_scores(settings, np.maximum(cost, 0.0), pairs, sites)
             found[k, place] = average_precision(drawn.consensus, scores)
     without, with_noise = found.mean(axis=0)
     return Trial(people=people, without=float(without), with_noise=float(with_noise))
+
+
+def _draws(n_samples: int, nodes: int, sites: int, seed: int) -> Iterator[tuple[int, SyntheticSilos]]:
+    """Silos that share an edge at least: few nodes may have none, and then there is nothing to find."""
+    for number in count():
+        drawn = make_silos(n_samples=n_samples, n_silos=sites, n_nodes=nodes, seed=[seed, number])
+        if drawn.consensus.n_edges:
+            yield number, drawn
 
 
 def sum_of_costs(drawn: SyntheticSilos, pairs: Pairs) -> Vector:

@@ -16,7 +16,6 @@ from silograph.engine.checkpoint import Checkpoint
 from silograph.engine.inprocess import InProcess
 from silograph.engine.loop import Engine, LoopResult, run_loop
 from silograph.engine.noise import noisy_silos, plan_for, with_min_samples
-from silograph.errors import ParameterError
 from silograph.graph.pairs import Pairs
 from silograph.methods.common.presence import check_silo, lonely_pairs
 from silograph.methods.common.registry import spec_of
@@ -101,10 +100,7 @@ def learn_silos(
 def with_unit(settings: StudySettings, silos: Sequence[Silo]) -> StudySettings:
     """The settings with the unit of costs: the one given, which must fit every silo, or one that does."""
     if settings.privacy.noisy:  # it must tell nothing of the data: bounds say how large costs can be
-        due = replace(settings, cost_unit=None).cost_unit_used
-        if settings.cost_unit not in (None, due):
-            raise ParameterError("cost_unit: with epsilon it follows from the length of rows. Leave it out.")
-        return replace(settings, cost_unit=due)
+        return replace(settings, cost_unit=replace(settings, cost_unit=None).cost_unit_used)
     unit = unit_for([silo.cost for silo in silos]) if settings.cost_unit is None else settings.cost_unit_used
     for silo in silos:
         check_costs(silo.cost, unit, silo.name)

@@ -249,11 +249,6 @@ def _check_privacy(
         raise ParameterError(
             "scale: whether a site refuses for it would be told without noise. Leave it or epsilon out."
         )
-    if settings.cost_unit is not None:
-        raise ParameterError(
-            "[learn] cost_unit: with epsilon it follows from the length of rows. Another one would round each site's "
-            "term by itself, so that a share of the noise alone would hide it. Leave it out."
-        )
     if privacy.unit == "row" and privacy.min_samples is None:
         raise ParameterError(
             '[privacy] min_samples: unit = "row" needs the number of rows that every table has at least: noise depends '

@@ -18,6 +18,7 @@ from silograph.errors import ParameterError
 
 ORDERS = tuple(1 + k / 10 for k in range(1, 100)) + tuple(map(float, range(11, 64))) + (128.0, 256.0, 512.0, 1024.0)
 SAFE = 1 + 1e-12  # sums of logarithms may round down
+MOST_EPSILON = 1e6
 
 
 def rho_of(multiplier: float) -> float:
@@ -37,6 +38,8 @@ def epsilon_of(rho: float, delta: float) -> float:
 
 def rho_for(epsilon: float, delta: float) -> float:
     """The largest total cost that (ε, δ) allows."""
+    if not epsilon <= MOST_EPSILON:
+        raise ParameterError(f"epsilon: expected at most {MOST_EPSILON:g}, got {epsilon:g}: so much promises nothing.")
     high = 1.0
     while epsilon_of(high, delta) < epsilon:
         high *= 2

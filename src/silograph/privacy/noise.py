@@ -3,12 +3,17 @@
 A row y with Σ y = 0 and ‖y‖ ≤ B changes its table's mean moments M = Σ yyᵀ/N, as a vector (diagonal, √2 · rest), by at
 most √2 B²/N when it is replaced; a table whose rows are so changes M by at most √2 B². That is the sensitivity. Noise
 has the standard deviation σ = σ₁ · sensitivity on the diagonal and σ/√2 elsewhere, and z_ij = M_ii + M_jj − 2 M_ij
-depends on nothing that noise on M would not protect.
+depends on nothing that noise on M would not protect. Diagonal and rest are drawn by themselves, each for numbers of its
+own, so that their costs are parts of one: Σ Δ_ii²/(2σ²) + Σ Δ_ij²/(2σ²/2) = ‖ΔM‖²/(2σ²), which is 1/(2σ₁²) at most.
 
 Numbers are multiples of a step, a power of two near σ/2³⁰. To round costs to it moves M, as an integer matrix with the
-same costs, by less than 8 steps in each of its d² entries: so much is added to the sensitivity. Where the largest costs
-that there can be would have more steps than float64 has whole numbers, steps are longer. That floating point has fewer
-digits than noise, or noise fewer than it should, is thereby no way in, and neither is an error that tells of the data.
+same costs, by less than 8 steps in each of its d² entries: so much is added to the sensitivity. (Take M_ii as the
+nearest even number, at most 1 off; M_ij = (M_ii + M_jj − z_ij)/2 is then whole, and at most 1.5 off; two tables differ
+by twice that, and floating point by a step more. Pairs that are not listed have no M_ij, and need none.)
+
+Where the largest costs that there can be would have more steps than float64 has whole numbers, steps are longer. That
+floating point has fewer digits than noise, or noise fewer than it should, is thereby no way in, and neither is an error
+that tells of the data.
 """
 
 from collections.abc import Sequence

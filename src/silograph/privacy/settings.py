@@ -6,8 +6,10 @@ from typing import Literal
 
 from silograph._util.checks import check_positive, check_whole
 from silograph.errors import ParameterError
+from silograph.privacy.accounting import multiplier_for
 
 MOST_DELTA = 0.01  # the chance that the promise fails: above one in the number of people it is none
+LEAST_LENGTH, MOST_LENGTH = 1e-100, 1e100  # of a row: its square, and noise's steps of that, must be numbers
 LEAST_MASKED_SITES = 3  # of two, each knows the other's term from the sum
 
 
@@ -34,6 +36,11 @@ class Privacy:
             if isinstance(self.rows, str):
                 raise ParameterError(f"rows: expected 'unit', or a number > 0 as the longest row, got {self.rows!r}.")
             check_positive("rows", self.rows)
+            if not LEAST_LENGTH <= self.rows <= MOST_LENGTH:
+                raise ParameterError(
+                    f"rows: expected a length from {LEAST_LENGTH:g} to {MOST_LENGTH:g}, got {self.rows!r}. Give "
+                    "scales, which rows are divided by first."
+                )
         check_whole("collusion", self.collusion, least=1)
         if self.min_samples is not None:
             check_whole("min_samples", self.min_samples, least=2)
@@ -54,6 +61,7 @@ class Privacy:
                 f"delta: expected a number above 0 and up to {MOST_DELTA}, such as 1e-5, got {self.delta!r}: so likely "
                 "may the promise fail."
             )
+        multiplier_for(self.epsilon, self.delta)  # raises for an ε that no noise can be found for
 
     def _check_public(self) -> None:
         for name in ("centres", "scales"):

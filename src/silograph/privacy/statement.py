@@ -49,7 +49,8 @@ def _words(privacy: Privacy, *, graphs_inside: bool) -> str:
     what = "row of a table" if privacy.unit == "row" else "whole table"
     said = (
         f"{inside} ({privacy.epsilon:g}, {privacy.delta:g})-differentially private: another {what} in the place of one "
-        "hardly changes how likely any result is. Numbers of rows and of tables count as known."
+        f"changes how likely any result is by the factor e^{privacy.epsilon:g} at most, but for a chance of "
+        f"{privacy.delta:g}. Numbers of rows and of tables count as known."
     )
     if graphs_inside:
         return said

@@ -90,6 +90,11 @@ class StudySettings:
                 "missing_nodes: which nodes a table has would be told without noise, so that epsilon would promise too "
                 "much. Leave one of them out."
             )
+        if self.privacy.noisy and self.cost_unit is not None and self.cost_unit != nearest_unit(self.privacy):
+            raise ParameterError(
+                "cost_unit: with epsilon it follows from the longest row. In a larger one, terms would be rounded once "
+                "they have their share of the noise, and hidden by that share alone. Leave it out."
+            )
 
     def _check_numbers(self) -> None:
         for name in POSITIVE:
@@ -198,8 +203,9 @@ class StudySettings:
     @property
     def cost_unit_used(self) -> float:
         """The power of two that is nearest to the unit given, or 1; with ε, to the square of the longest row."""
-        given = self.privacy.longest_row**2 if self.cost_unit is None and self.privacy.noisy else self.cost_unit
-        return 1.0 if given is None else float(2.0 ** round(np.log2(given)))
+        if self.privacy.noisy:
+            return nearest_unit(self.privacy)
+        return 1.0 if self.cost_unit is None else float(2.0 ** round(np.log2(self.cost_unit)))
 
     @property
     def noise_on_silos(self) -> bool:
@@ -220,3 +226,8 @@ class StudySettings:
     def rounds_used(self) -> int:
         """The rounds given, the paper's for its iterations, or the most that an exact method may take."""
         return self.rounds or (PAPER_ROUNDS if self.by_gradient else MOST_ROUNDS)
+
+
+def nearest_unit(privacy: Privacy) -> float:
+    """The power of two that is nearest to the square of the longest row: what costs are at most, but for a factor."""
+    return float(2.0 ** round(2 * np.log2(privacy.longest_row)))
