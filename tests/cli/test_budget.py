@@ -75,7 +75,7 @@ def test_the_table_tells_each_study_what_is_spent_and_what_is_left(make, tmp_pat
     assert f"Spent: epsilon = 1 at delta = 1e-05 (rho = {AT_ONE:.4g}), over all versions" in said
     assert "about one row (or table, where a study says so) change by a factor of at most 2.72" in said
     assert "Limit: epsilon_total = 2 at delta = 1e-05; studies without noise are refused." in said
-    assert "Left: 2 at epsilon = 1 or" in said
+    assert "Left: 2 more studies at epsilon = 1, or" in said
     charge(home, 2, most=3, unit="table")
     said = site(home, "budget")
     assert "table, 3 of one person" in said

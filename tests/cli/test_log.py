@@ -33,7 +33,7 @@ def line(**costs) -> Line:
 
 def test_a_refusal_is_shown_with_the_reason_that_stayed_here(shown):
     said = shown(what="refused", code="pins", detail="lima: nobody has pinned its key here")
-    assert "nothing: pins (kept here: lima: nobody has pinned its key here)" in said
+    assert "nothing: pins (reason, not sent: lima: nobody has pinned its key here)" in said
     assert "nothing: busy " in shown(what="refused", code="busy")
 
 

@@ -117,8 +117,9 @@ def _more(tried: Sequence[float], fits: Sequence[int], most: int) -> str:
     of_one = f", at {most} units of one person" if most > 1 else ""
     if not any(fits):
         return f"Left: no study, not even one at epsilon = {tried[-1]:g}{of_one}."
-    first, *others = (f"{number} at epsilon = {each:g}" for each, number in zip(tried, fits, strict=True))
-    return f"Left: {' or '.join((first, *others))}{of_one}."
+    first = f"{_times(fits[0], 'more study', 'more studies')} at epsilon = {tried[0]:g}"
+    others = [f"{number} at {each:g}" for each, number in zip(tried[1:], fits[1:], strict=True)]
+    return f"Left: {', or '.join((first, *others))}{of_one}."
 
 
 def budget_record(lines: Sequence[Line], settings: SiteSettings) -> dict[str, Any]:

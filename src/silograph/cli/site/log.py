@@ -36,7 +36,7 @@ def _left(entry: Mapping[str, Any]) -> str:
     if entry.get("what") == "spent":
         return _spent(entry)
     if "code" in entry:  # which is all that the coordinator was told: the reason is for people here
-        return f"nothing: {entry['code']}" + f" (kept here: {detail})" * bool(detail)
+        return f"nothing: {entry['code']}" + f" (reason, not sent: {detail})" * bool(detail)
     return str(entry.get("left") or detail)
 
 
