@@ -28,7 +28,7 @@ FIRST_WAIT, LONGEST_WAIT = 4.0, 120.0  # seconds for one try: a process killed w
 HELLO_WAIT, HELLO_GROWTH = 0.5, 1.3  # seconds for the first try at a process that comes up, and the next ones' factor:
 # what is sent too early is lost, and what is sent often does not make a site that reads its data any faster
 GONE_AFTER = 3.0  # seconds out of reach after which nobody waits for a site's process any more
-COMING_UP = 120.0  # seconds that a process may take to come up, twenty on one machine included
+COMING_UP = 60.0  # seconds that a process may take to come up
 REACH_PAUSE = 0.3  # seconds between two tries at a site out of reach
 APPROVAL_PAUSE, LONGEST_APPROVAL_PAUSE = 1.0, 15.0  # seconds between two tries at a site that has not approved
 PROCESS_ENDED, OUT_OF_REACH = "its process has ended", "it is out of reach"  # why a site is lost
