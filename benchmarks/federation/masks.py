@@ -63,6 +63,7 @@ def keys(n_sites: int) -> tuple[float, float]:
         nodes="b" * 64,
         n_pairs=PAIRS[-1],
         missing_nodes=False,
+        noisy=False,
         keys=fingerprints,
     )
 
