@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from silograph.audit.findings import Finding
+from silograph.audit.findings import Finding, recovered
 from silograph.audit.masked import LARGE, SITES, SMALL, holding
 from silograph.audit.scene import Keys, Scene, added, costs_of, fresh_keys, from_ring, masked, masker_of, to_ring
 from silograph.audit.statistics import bits_of, distinguish, guess_bounds, relative_error
@@ -79,17 +79,12 @@ def two_time_pad(scene: Scene) -> list[Finding]:
             broken=answers > 0,
             protected=True,
         ),
-        Finding(
-            name="masked/kept-keys",
-            who="coordinator",
-            holds="two masked answers, keys kept on disk",
-            attack="the difference of two versions",
-            measure="relative error",
-            measured=difference,
-            low=0.0,
-            high=1e-9,
-            broken=difference <= 1e-9,
-            protected=False,
+        recovered(
+            "masked/kept-keys",
+            "two masked answers, keys kept on disk",
+            "the difference of two versions",
+            difference,
+            most=1e-9,
             control=True,
         ),
     ]
@@ -121,15 +116,4 @@ def _negative(limbs: Limbs) -> Limbs:
 
 def _known(name: str, who: str, attack: str, found: Limbs, truth: Limbs) -> Finding:
     error = relative_error(from_ring(found), from_ring(truth))
-    return Finding(
-        name=name,
-        who=f"coordinator and {who}",
-        holds="masked answers, their secrets",
-        attack=attack,
-        measure="relative error",
-        measured=error,
-        low=0.0,
-        high=1e-12,
-        broken=error <= 1e-12,
-        protected=False,
-    )
+    return recovered(name, "masked answers, their secrets", attack, error, who=f"coordinator and {who}")

@@ -9,7 +9,10 @@ from dataclasses import asdict, dataclass
 from math import inf
 from typing import Any, Literal
 
+from silograph.audit.statistics import variance_bounds
+
 Verdict = Literal["broken", "holds"]
+EXACT = 1e-12  # relative; what is recovered to this is recovered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,3 +56,49 @@ class Finding:
         """As JSON has it, which knows no infinity."""
         found = asdict(self) | {"verdict": self.verdict, "as_claimed": self.as_claimed}
         return {key: None if value in (inf, -inf) else value for key, value in found.items()}
+
+
+def recovered(
+    name: str,
+    holds: str,
+    attack: str,
+    error: float,
+    *,
+    who: str = "coordinator",
+    most: float = EXACT,
+    control: bool = False,
+    note: str = "",
+) -> Finding:
+    """Numbers that an attack is known to get back, and how exactly."""
+    return Finding(
+        name=name,
+        who=who,
+        holds=holds,
+        attack=attack,
+        measure="relative error",
+        measured=error,
+        low=0.0,
+        high=most,
+        broken=error <= most,
+        protected=False,
+        control=control,
+        note=note,
+    )
+
+
+def too_small(name: str, holds: str, attack: str, measure: str, square: float, *, trials: int, numbers: int) -> Finding:
+    """A variance, in units of what it should be, over so many trials of so many independent numbers."""
+    low, high = variance_bounds(trials * numbers)
+    return Finding(
+        name=name,
+        who="coordinator",
+        holds=holds,
+        attack=attack,
+        measure=measure,
+        measured=square,
+        low=low,
+        high=high,
+        broken=square < low,
+        protected=True,
+        trials=trials,
+    )

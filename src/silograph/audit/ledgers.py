@@ -3,9 +3,9 @@
 import numpy as np
 
 from silograph.audit.consortium import Consortium, Coordinator, made_consortium
-from silograph.audit.findings import Finding
+from silograph.audit.findings import Finding, recovered
 from silograph.audit.scene import Scene, costs_of
-from silograph.audit.sites import MASKED, SITES, authority, open_sum, recovered, stopped, tables_of, total_of
+from silograph.audit.sites import MASKED, SITES, authority, open_sum, stopped, tables_of, total_of
 from silograph.audit.statistics import relative_error
 from silograph.federation.site.budget import Budget
 

@@ -16,7 +16,7 @@ from math import sqrt
 import numpy as np
 
 from silograph._util.types import Vector
-from silograph.audit.findings import Finding
+from silograph.audit.findings import Finding, recovered, too_small
 from silograph.audit.scene import N_NODES, PAIRS, Scene, added, from_ring, to_ring
 from silograph.audit.statistics import advantage_of, mean_bound, relative_error, variance_bounds
 from silograph.data.bounded import BoundedMoments, RowBounds
@@ -77,24 +77,19 @@ def shares(scene: Scene) -> list[Finding]:
     """Each site's share has the variance that it should have, neither less nor more."""
     noise, root = scene.noise(), np.linalg.cholesky(covariance())
     found = []
-    low, high = variance_bounds(scene.trials * PAIRS.size)
     for site in scene.sites[: min(scene.n_sites, 3)]:
         drawn = np.array([noise.add(np.zeros(PAIRS.size), PAIRS) for _ in range(scene.trials)])
         white = np.linalg.solve(root, drawn.T) / (noise.share * noise.sigma)
         square = float((white**2).mean())
         found.append(
-            Finding(
-                name=f"noise/share of {site}",
-                who="coordinator",
-                holds=f"{site}'s share of the noise",
-                attack="a share that is too small",
-                measure="variance, of what it should be",
-                measured=square,
-                low=low,
-                high=high,
-                broken=square < low,
-                protected=True,
+            too_small(
+                f"noise/share of {site}",
+                f"{site}'s share of the noise",
+                "a share that is too small",
+                "variance, of what it should be",
+                square,
                 trials=scene.trials,
+                numbers=PAIRS.size,
             )
         )
     return found
@@ -124,33 +119,23 @@ def reused(scene: Scene) -> list[Finding]:
     drawn = np.array([noise.add(second, PAIRS) - noise.add(second, PAIRS) for _ in range(scene.trials)])
     root = np.linalg.cholesky(covariance())
     square = float((np.linalg.solve(root, drawn.T) ** 2).mean() / (2 * (noise.share * noise.sigma) ** 2))
-    low, high = variance_bounds(scene.trials * PAIRS.size)
     return [
-        Finding(
-            name="noise/reused",
-            who="coordinator",
-            holds="sums of two cohorts",
-            attack="their difference, if noise were used twice",
-            measure="relative error",
-            measured=same,
-            low=0.0,
-            high=1e-9,
-            broken=same <= 1e-9,
-            protected=False,
+        recovered(
+            "noise/reused",
+            "sums of two cohorts",
+            "their difference, if noise were used twice",
+            same,
+            most=1e-9,
             control=True,
         ),
-        Finding(
-            name="noise/fresh",
-            who="coordinator",
-            holds="sums of two cohorts",
-            attack="their difference",
-            measure="variance, of what fresh noise has",
-            measured=square,
-            low=low,
-            high=high,
-            broken=square < low,
-            protected=True,
+        too_small(
+            "noise/fresh",
+            "sums of two cohorts",
+            "their difference",
+            "variance, of what fresh noise has",
+            square,
             trials=scene.trials,
+            numbers=PAIRS.size,
         ),
     ]
 

@@ -3,11 +3,9 @@
 import numpy as np
 
 from silograph._util.types import Vector
-from silograph.audit.findings import Finding
+from silograph.audit.findings import Finding, recovered
 from silograph.audit.scene import N_NODES, PAIRS, Scene, answers_of, silo_of, sum_of, term_in
 from silograph.audit.statistics import relative_error
-
-EXACT = 1e-12  # relative; what is recovered to this is recovered
 
 
 def one_round(scene: Scene) -> list[Finding]:
@@ -19,8 +17,8 @@ def one_round(scene: Scene) -> list[Finding]:
     others = np.sum([term_in(answer) for answer in answers[1:]], axis=0)
     left = relative_error(sum_of(answers) - others, truth)
     return [
-        _found("open/term", "coordinator", "one open answer", "read a site's z/N from one round", seen),
-        _found("open/rest", "all other sites", "the sum, their own terms", "what is left of the sum", left),
+        recovered("open/term", "one open answer", "read a site's z/N from one round", seen),
+        recovered("open/rest", "the sum, their own terms", "what is left of the sum", left, who="all other sites"),
     ]
 
 
@@ -31,11 +29,7 @@ def two_versions(scene: Scene) -> list[Finding]:
     row = row_in(len(table) * after - (len(table) - 1) * before)
     truth = table[-1] - table[-1].mean()
     error = min(relative_error(row, truth), relative_error(-row, truth))
-    return [
-        _found(
-            "open/versions", "coordinator", "open answers for two versions", "the row between them", error, most=1e-6
-        )
-    ]
+    return [recovered("open/versions", "open answers for two versions", "the row between them", error, most=1e-6)]
 
 
 def row_in(squares: Vector) -> Vector:
@@ -52,18 +46,3 @@ def _mean_squared_differences(table: np.ndarray) -> Vector:
     """z/N by its definition: independent of the code under attack."""
     found: Vector = ((table[:, PAIRS.rows] - table[:, PAIRS.cols]) ** 2).mean(axis=0)
     return found
-
-
-def _found(name: str, who: str, holds: str, attack: str, error: float, most: float = EXACT) -> Finding:
-    return Finding(
-        name=name,
-        who=who,
-        holds=holds,
-        attack=attack,
-        measure="relative error",
-        measured=error,
-        low=0.0,
-        high=most,
-        broken=error <= most,
-        protected=False,
-    )

@@ -4,10 +4,10 @@ import numpy as np
 
 from silograph._util.types import Matrix, Vector
 from silograph.audit.consortium import Coordinator, made_consortium
-from silograph.audit.findings import Finding
+from silograph.audit.findings import Finding, recovered
 from silograph.audit.ledgers import NOISY
 from silograph.audit.scene import PAIRS, Scene, costs_of
-from silograph.audit.sites import MASKED, SITES, authority, recovered, stopped, tables_of
+from silograph.audit.sites import MASKED, SITES, authority, stopped, tables_of
 from silograph.data.bounded import RowBounds
 from silograph.data.pairwise import moments_of
 from silograph.errors import ParameterError

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from silograph._util.types import Matrix, Vector
 from silograph.audit.consortium import Authority, Consortium, Coordinator, Opened, made_consortium
-from silograph.audit.findings import Finding
+from silograph.audit.findings import Finding, recovered
 from silograph.audit.scene import PAIRS, Scene, added, costs_of, from_ring
 from silograph.audit.statistics import relative_error
 from silograph.federation.identity import Signer, public_key_fingerprint
@@ -20,7 +20,6 @@ from silograph.federation.study_file import parse_study
 
 SITES = ("kyoto", "lima", "oslo", "quito")
 MASKED = 'sums = "masked"'
-EXACT = 1e-12
 
 
 @cache
@@ -168,25 +167,6 @@ def lonely_pair(scene: Scene) -> list[Finding]:
             protected=True,
         ),
     ]
-
-
-def recovered(
-    name: str, holds: str, attack: str, error: float, *, most: float = EXACT, control: bool = False
-) -> Finding:
-    """An attack that is known to succeed, and how exactly."""
-    return Finding(
-        name=name,
-        who="coordinator",
-        holds=holds,
-        attack=attack,
-        measure="relative error",
-        measured=error,
-        low=0.0,
-        high=most,
-        broken=error <= most,
-        protected=False,
-        control=control,
-    )
 
 
 def stopped(name: str, holds: str, attack: str, codes: Sequence[str | None], *, by: str) -> Finding:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from silograph._util.types import Vector
-from silograph.audit.findings import Finding
+from silograph.audit.findings import Finding, recovered
 from silograph.audit.scene import N_NODES, PAIRS, Scene, answers_of, silo_of, sum_of
 from silograph.audit.statistics import relative_error
 from silograph.errors import ParameterError
@@ -52,17 +52,13 @@ def common_weight(scene: Scene) -> list[Finding]:
     found = (cost - known * first) / (weight - 4 * known - known)
     error = relative_error(found, silos[4].cost)
     return [
-        Finding(
-            name="weighted/cap",
+        recovered(
+            "weighted/cap",
+            "two sums, the others' weight",
+            "the last silo's z/N",
+            error,
             who="coordinator, one site",
-            holds="two sums, the others' weight",
-            attack="the last silo's z/N",
-            measure="relative error",
-            measured=error,
-            low=0.0,
-            high=1e-9,
-            broken=error <= 1e-9,
-            protected=False,
+            most=1e-9,
         )
     ]
 
@@ -102,17 +98,13 @@ def published(scene: Scene) -> list[Finding]:
     edges = u > 0
     error = relative_error(-free.gradient(u)[edges], total[edges] / len(silos))
     return [
-        Finding(
-            name="published/edges",
+        recovered(
+            "published/edges",
+            "the consensus, α and β",
+            "the mean of all z/N on its edges",
+            error,
             who="readers",
-            holds="the consensus, α and β",
-            attack="the mean of all z/N on its edges",
-            measure="relative error",
-            measured=error,
-            low=0.0,
-            high=1e-6,
-            broken=error <= 1e-6,
-            protected=False,
+            most=1e-6,
             note="with noise in the sum, the noisy mean, which the guarantee covers",
         )
     ]
