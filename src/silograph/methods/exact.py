@@ -13,17 +13,18 @@ Three things make it take few rounds. *The metric is each silo's own curvature, 
 does not have resists with the strength of its pull, one that it has with its own curvature; with the exact Hessian one
 round would do. It is learned in the first rounds, then kept. *Anderson's acceleration* (mixing.py) takes over from
 there; its Gram matrix is a sum too. *The start* is the pooled optimum, at which the fully fused problem is solved
-already.
+already. Where u drifts, as between two silos, a detour finds how far it will go (common/sliding.py).
 
 Where silos lack nodes, u above is its part on a silo's own pairs, sums at a pair are over those who have it, and so is
 its penalty, λ_e = λ n_e/I for n_e of I silos.
 
 What the coordinator sees: Σ m_i, Σ m_i s_i, Σ v_i, and sums of numbers; where silos lack nodes also how many of those
-that have a pair are fused. Who is fused, γ_i and all graphs stay in the silos.
+that have a pair are fused; of two silos, on a detour, both graphs. Otherwise who is fused, γ_i and all graphs stay in
+the silos.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -40,8 +41,10 @@ from silograph.methods.common.quadratic import QuadraticCoupling
 from silograph.methods.common.registry import COUPLING_SETTINGS, MethodSpec, Solver
 from silograph.methods.common.settings import StudySettings
 from silograph.methods.common.setup import ModelParameters
+from silograph.methods.common.sliding import FRACTIONS, FURTHER, WORTH, Drift, along, find_way, lean_of, values_along
 from silograph.methods.independent import Independent
 from silograph.methods.pooled import Pooled
+from silograph.protocol.fixed import Rounding
 from silograph.protocol.messages import (
     FLAG,
     FORCE,
@@ -84,6 +87,7 @@ DOWN = {
     "u": PAIRS_NONNEGATIVE,
     "share": PAIRS,  # of what the forces miss
     "fused": NUMBER_NONNEGATIVE,  # how many silos are, who then take the shares
+    "slide": NUMBER,  # how far to go the way that was probed
     "adopt": NUMBER,  # whether to adopt the metric last proposed
     "last": NUMBER,  # whether this round may be the last
 }
@@ -96,6 +100,20 @@ STEPS = MappingProxyType(
         "close": Step(down={"u": PAIRS_NONNEGATIVE}, up={"primal": OBJECTIVE, "fused": FLAG}),
     }
 )
+DETOUR = {
+    "look": Step(
+        down={"u": PAIRS_NONNEGATIVE},
+        up={
+            "apart": Field("pairs", "weight"),
+            "tilted": Field("pairs", "weight"),
+            "tilt": NUMBER,
+            "tilt_square": NUMBER_NONNEGATIVE,
+        },
+    ),
+    "probe": Step(
+        down={"u": PAIRS_NONNEGATIVE, "way": PAIRS}, up={"ahead": Field("list", "energy", rounding=Rounding.UP)}
+    ),
+}
 # Where silos may lack nodes, the fused ones are counted pair by pair
 STEPS_OF_SOME = {
     name: Step(
@@ -121,6 +139,7 @@ class SplittingSilo:
     proposed: Vector | None = None  # the metric that the coordinator may adopt
     points: tuple[Vector, ...] = ()
     residuals: tuple[Vector, ...] = ()
+    way: Vector | None = None  # the one last probed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -141,6 +160,24 @@ class SplittingState:
     adapting: int = ADAPTING  # the last round of the metric's learning
     check: int = ADAPTING + AGAIN  # when to look whether that was enough
     gap_then: float = np.inf
+    u_before: Vector | None = None  # of the round before
+    drift: Drift = field(default_factory=Drift)
+    detour: "Detour | None" = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Detour:
+    """What is asked after a detour, and what the last round was."""
+
+    state: SplittingState
+    step: str
+    parts: Mapping[str, Vector | float]
+    record: Mapping[str, float]
+    u: Vector
+    target: Vector
+    metric: Vector
+    missing: Vector  # λ − Σ v
+    way: Vector | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +193,8 @@ class ExactSplitting:
     @property
     def steps(self) -> Mapping[str, Step]:
         """Every kind of exchange."""
-        return STEPS_OF_SOME if self.settings.may_lack_nodes else STEPS
+        steps = STEPS_OF_SOME if self.settings.may_lack_nodes else STEPS
+        return {**steps, **DETOUR} if self.model.n_silos == 2 else steps
 
     def units(self, task: Task) -> Units:
         return self.model.units
@@ -171,6 +209,13 @@ class ExactSplitting:
         kept = state.kept
         if task.header.step == "close":
             return self._local_close(problem, u, silo, kept)
+        if task.header.step == "look":
+            unit = float(np.sqrt(self.model.alpha / (4 * self.model.beta)))
+            return Answer(parts=lean_of(kept.w, u, unit), state=kept)
+        if task.header.step == "probe":
+            way = task.vector("way")
+            ahead = values_along(kept.w, u, way, own=problem.value(kept.w), rho=self.model.rho)
+            return Answer(parts={"ahead": ahead}, state=replace(kept, way=way))
         closing = self._local_close(problem, u, silo, kept) if task.number("last") else None
         primal = self._primal(problem, u, kept) if closing is None else float(closing.parts["primal"])
         takes = np.isinf(kept.strength) | (task.vector("fused") == 0)  # where none is fused, all take their shares
@@ -213,6 +258,10 @@ class ExactSplitting:
 
     def _take_point(self, task: Task, u: Vector, kept: SplittingSilo) -> SplittingSilo:
         """The point s_i of this round: the last one in the metric now adopted, or a mixture of earlier ones."""
+        if slide := task.number("slide"):
+            if kept.way is None:
+                raise ProtocolError("expected a way to be probed before it is gone.")
+            kept = replace(kept, point=kept.point + slide * kept.way, way=None)
         if task.number("adopt"):
             if kept.proposed is None:
                 raise ProtocolError("expected a metric to be proposed before it is adopted.")
@@ -282,6 +331,10 @@ class ExactSplitting:
 
     def merge(self, cohort: Cohort, state: SplittingState, total: Total) -> Decision[SplittingState]:
         before, step = state.gap, total.header.step
+        if step == "look":
+            return self._probe(state, total)
+        if step == "probe":
+            return self._slide(cohort, state, total)
         dual = max(state.dual, dual_bound(total)) if step in ("adapt", "mix") else state.dual
         primal = total.number("primal") + self._penalty(state.u)
         gap = self.model.gap(primal, dual, cohort)
@@ -299,7 +352,10 @@ class ExactSplitting:
             return Decision(state=state, step="close", parts={"u": state.u}, record=record)
         # The gap falls by about as much as it just did: if that would do, this is to be the last round
         last = bool(gap * min(gap / before, 1.0) <= NEAR * self.settings.tol) if np.isfinite(before) else False
-        return self._next(cohort, replace(state, last=last), total, record)
+        usual = self._next(cohort, replace(state, last=last), total, record)
+        if step == "start" or self.model.n_silos != 2:
+            return usual
+        return self._consider_detour(state, usual, total, fallen=gap / before)
 
     def _penalty(self, u: Vector) -> float:
         share = 1.0 if self.model.count is None else self.model.count / self.model.n_silos
@@ -315,21 +371,88 @@ class ExactSplitting:
         if step == "mix" and not adapting:
             state, target, mixing = self._mix(state, target, total.vector("products"))
         metric = total.vector("metric") if step == "start" or state.metric is None else state.metric
-        wanted = np.maximum(target - self.model.penalty, 0.0)
-        u = np.divide(wanted, metric, out=np.zeros_like(wanted), where=metric > 0)  # nobody has the others
-        state = replace(state, u=u, metric=total.vector("metric") if step == "adapt" else metric)
+        u = self._consensus_of(target, metric)
+        state = replace(state, u=u, u_before=state.u, metric=total.vector("metric") if step == "adapt" else metric)
         fused, n_sharing = self._sharing(cohort, total)
         share = missing_share(total.vector("force"), u, lam=self.model.penalty, n_sharing=n_sharing)
         parts: dict[str, Vector | float] = {
             "u": u,
             "share": share,
             "fused": fused,
+            "slide": 0.0,
             "adopt": float(step == "adapt"),
             "last": float(state.last),
         }
         if adapting:
             return Decision(state=state, step="adapt", parts=parts, record=record)
         return Decision(state=state, step="mix", parts=parts | {"mixing": mixing}, record=record)
+
+    def _consider_detour(
+        self, state: SplittingState, usual: Decision[SplittingState], total: Total, *, fallen: float
+    ) -> Decision[SplittingState]:
+        """Look for a way if u drifts; otherwise ask as usual."""
+        assert usual.state is not None
+        assert usual.step is not None
+        assert state.metric is not None
+        missing = missing_share(total.vector("force"), state.u, lam=self.model.penalty, n_sharing=1.0)
+        drift = state.drift.after(missing, fallen=fallen, fused=total.number("fused"))
+        after = replace(usual.state, drift=drift)
+        if not drift.is_long or state.round + 3 >= self.settings.rounds_used:  # a detour, and a round that ends
+            return replace(usual, state=after)
+        detour = Detour(
+            state=after,
+            step=usual.step,
+            parts=usual.parts,
+            record=usual.record,
+            u=state.u,
+            target=total.vector("target"),
+            metric=state.metric,
+            missing=missing,
+        )
+        return Decision(state=replace(state, detour=detour), step="look", parts={"u": state.u}, record=usual.record)
+
+    def _probe(self, state: SplittingState, total: Total) -> Decision[SplittingState]:
+        detour = state.detour
+        assert detour is not None
+        apart, tilted = total.vector("apart"), total.vector("tilted")
+        way = find_way(apart, tilted, total.number("tilt"), total.number("tilt_square"), detour.missing)
+        if way is None:
+            assert state.u_before is not None
+            way = FURTHER * (detour.u - state.u_before)
+        state = replace(state, round=state.round + 1, detour=replace(detour, way=way))
+        return Decision(state=state, step="probe", parts={"u": detour.u, "way": way}, record=detour.record)
+
+    def _slide(self, cohort: Cohort, state: SplittingState, total: Total) -> Decision[SplittingState]:
+        """Go on as before the detour, from the best point of its way."""
+        detour = state.detour
+        assert detour is not None
+        assert detour.way is not None
+        penalties = [self._penalty(point) for point in along(detour.u, detour.way)]
+        values = total.vector("ahead") + np.array(penalties)
+        best = int(values.argmin())
+        gain = (values[0] - values[best]) / self.model.scale(values[0], cohort)
+        worth = bool(gain > WORTH * state.gap)
+        asked = detour.state
+        asked = replace(
+            asked,
+            round=state.round + 1,
+            adapting=asked.adapting + 2,
+            check=asked.check + 2,
+            drift=asked.drift.ended(worth=worth),
+        )
+        parts: dict[str, Vector | float] = dict(detour.parts)
+        if worth:
+            slide = float(FRACTIONS[best])
+            u = self._consensus_of(detour.target + slide * detour.metric * detour.way, detour.metric)
+            asked = replace(asked, u=u, gram=None, targets=(), residual=np.inf)
+            parts |= {"u": u, "slide": slide}
+            if "mixing" in parts:  # what was mixed lies elsewhere
+                parts["mixing"] = np.zeros(0)
+        return Decision(state=asked, step=detour.step, parts=parts, record=detour.record)
+
+    def _consensus_of(self, target: Vector, metric: Vector) -> Vector:
+        wanted = np.maximum(target - self.model.penalty, 0.0)
+        return np.divide(wanted, metric, out=np.zeros_like(wanted), where=metric > 0)  # nobody has the others
 
     def _sharing(self, cohort: Cohort, total: Total) -> tuple[float | Vector, float | Vector]:
         """How many silos are fused, and how many share what the forces miss; pair by pair where some lack nodes."""

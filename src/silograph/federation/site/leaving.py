@@ -23,6 +23,11 @@ WORDS = {
     "target": "where your side would have the consensus, for each pair",
     "metric": "how firmly your graph resists, for each pair: it tells which edges you have",
     "products": "inner products of your steps, a few numbers",
+    "apart": "your own graph less the consensus, for each pair; of two silos the sums tell both graphs",
+    "tilted": "the same, times the difference of their total weights",
+    "tilt": "the difference of the total weights of your graph and the consensus",
+    "tilt_square": "the square of that",
+    "ahead": "your part of the objective at some other consensus graphs, a few numbers",
     "primal": "your part of the objective",
     "objective": "your part of the objective",
     "value": "your part of the objective",
@@ -49,26 +54,35 @@ HOW = {  # masked, with noise: how costs leave
     (True, True): "with a share of the noise, under masks that only the sum over all sites takes off",
 }
 MUCH = 3.0  # ε from which on people are told what it means
-GRAPHS = {"w", "weighted"}  # fields that are the site's graph
+GRAPHS = {"w", "weighted", "apart"}  # fields that are the site's graph
 
 
 def fields_up(study: StudyFile, pairs: Pairs) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The fields that may leave in set-up, and in the rounds after it: of all methods that set-up may lead to."""
     setup = build_setup(study.settings, pairs)
-    rounds = [field for method in possible_methods(study.settings) for field in _fields(method)]
+    few = study.sites is None or len(study.sites) <= 2  # of two silos, the exact method may ask more
+    methods = possible_methods(study.settings, n_silos=2 if few else 3)
+    rounds = [field for method in methods for field in _fields(method)]
     return _fields(setup), tuple(dict.fromkeys(rounds))
 
 
-def possible_methods(settings: StudySettings) -> list[Method]:
+def possible_methods(settings: StudySettings, *, n_silos: int) -> list[Method]:
     """The methods that this study may be run by. Without a coupling, or with silos that are alike, it is a simpler one.
 
-    Only their steps count here, so that all numbers but the coupling are any.
+    Only their steps count here, so that all other numbers but the coupling are any.
     """
     coupled = settings.is_coupled and settings.coupling != 0
     made = []
     for rho, alike in ((1.0, False), (0.0, True)) if coupled else ((0.0, False), (0.0, True)):
         model = ModelParameters(
-            n_silos=2, alpha=1.0, beta=1.0, zeta=settings.zeta_used, pooled=np.zeros(1), rho=rho, lam=rho, alike=alike
+            n_silos=n_silos,
+            alpha=1.0,
+            beta=1.0,
+            zeta=settings.zeta_used,
+            pooled=np.zeros(1),
+            rho=rho,
+            lam=rho,
+            alike=alike,
         )
         try:
             made.append(spec_of(settings.method).build(settings, model))
