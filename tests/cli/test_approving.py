@@ -84,7 +84,7 @@ def test_every_field_that_a_method_may_send_has_words(method):
         ('weights = "equal"', True),
         ('method = "mrmtl"', True),
         ('method = "algorithm1"', True),
-        ("coupling = 0.5", False),
+        ("coupling = 0.5", True),  # if the study should come to have two silos
         ('method = "pooled"', False),
         ('method = "ditto"', False),
     ],
@@ -97,6 +97,13 @@ def test_the_prompt_says_that_the_graph_leaves_when_the_method_sends_it(consorti
         "Your graph is not sent. Whoever has `cost` and the study can compute it, or one much like it." in said
     ) != leaves
     assert "Your graph LEAVES this site" in prompt(consortium, f"{learn}\ndegree = 4")
+
+
+def test_the_graph_is_not_sent_by_the_exact_method_of_three_sites(consortium):
+    three = '["oslo", "lima", "kyoto"]'
+    said = prompt(consortium, "coupling = 0.5\ndegree = 3", share_graphs="false", sites=three)
+    assert "Your graph is not sent." in said
+    assert "tilted" not in said
 
 
 @pytest.mark.parametrize("learn", ['method = "independent"', "coupling = 0", "coupling = 0.5", 'method = "pooled"'])
@@ -149,10 +156,11 @@ def test_the_prompt_shows_how_a_study_differs_from_the_one_approved_last(consort
 
 def test_fields_of_an_exact_study_are_those_of_its_steps():
     study = parse_study(b'name = "a"\nnodes = ["a", "b", "c"]\n', source="study")
-    setup, rounds = fields_up(study, Pairs.all(3))
+    setup, rounds = fields_up(study, Pairs.all(3), n_tables=3)
     assert "cost" in setup
     assert {"target", "metric", "force", "silos"} <= set(rounds)
     assert not GRAPHS & set(rounds)
+    assert GRAPHS & set(fields_up(study, Pairs.all(3), n_tables=1)[1])
 
 
 # --- a changed table --------------------------------------------------------------------------------------------------

@@ -226,7 +226,7 @@ def _terms(settings: SiteSettings, study: StudyFile, data: SiteData) -> list[str
 
 def _leaves(settings: SiteSettings, study: StudyFile, data: SiteData) -> list[str]:
     """What leaves, by the fields of the steps, and what that means for the graph and for N."""
-    setup, rounds = fields_up(study, pairs_of(study, study.nodes or data.names))
+    setup, rounds = fields_up(study, pairs_of(study, study.nodes or data.names), n_tables=len(data.tables))
     privacy = study.settings.privacy
     shares = study.share_graphs and settings.share_graph
     reports = study.settings.report and settings.report and not privacy.masked
@@ -254,7 +254,7 @@ def _leaves(settings: SiteSettings, study: StudyFile, data: SiteData) -> list[st
 
 def _leaves_together(settings: SiteSettings, study: StudyFile, data: SiteData) -> list[str]:
     """The same of a site that sends sums over its tables."""
-    setup, rounds = fields_up(study, pairs_of(study, study.nodes or data.names))
+    setup, rounds = fields_up(study, pairs_of(study, study.nodes or data.names), n_tables=len(data.tables))
     over = f"the sum over your {len(data.tables)} tables of"
     privacy = study.settings.privacy
     lines = [f"Leaves in set-up, {over}:", *_fields(setup, privacy, several=True)]

@@ -57,11 +57,11 @@ MUCH = 3.0  # ε from which on people are told what it means
 GRAPHS = {"w", "weighted", "apart"}  # fields that are the site's graph
 
 
-def fields_up(study: StudyFile, pairs: Pairs) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def fields_up(study: StudyFile, pairs: Pairs, *, n_tables: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The fields that may leave in set-up, and in the rounds after it: of all methods that set-up may lead to."""
     setup = build_setup(study.settings, pairs)
-    few = study.sites is None or len(study.sites) <= 2  # of two silos, the exact method may ask more
-    methods = possible_methods(study.settings, n_silos=2 if few else 3)
+    many = n_tables > 2 or (study.sites is not None and len(study.sites) > 2)
+    methods = possible_methods(study.settings, n_silos=3 if many else 2)  # of two, the exact method may ask more
     rounds = [field for method in methods for field in _fields(method)]
     return _fields(setup), tuple(dict.fromkeys(rounds))
 
