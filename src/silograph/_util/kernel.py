@@ -1,12 +1,22 @@
 """How a compiled loop is made: one decorator, so that every kernel has the same manners."""
 
+# numba has no types of its own
+# mypy: disable-error-code="no-untyped-call"
+import hashlib
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar, cast
+from functools import cache
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
+from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.compiler import Compiler
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+PACKAGE = Path(__file__).parents[1]
+ROOM = 2**14  # places on Python's stack
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
@@ -19,8 +29,47 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
     first one loaded, and as copies round differently, last digits would depend on what a process did before.
     """
     options = {"nogil": True, "forceinline": True, "fastmath": {"reassoc", "contract", "nsz"}, "error_model": "numpy"}
+    compiled = numba.njit(no_cfunc_wrapper=True, pipeline_class=_Compiler, **options)(function)
     try:
-        compiled = numba.njit(cache=True, **options)(function)
+        compiled._cache = _Cache(function)
     except RuntimeError:  # numba's word for "no place to cache"
-        compiled = numba.njit(**options)(function)
+        pass
     return cast(Callable[P, R], compiled)
+
+
+class _Cache(FunctionCache):  # type: ignore[misc]
+    """Machine code is fresh as long as no file with kernels has changed; numba asks the function's own file alone."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self._cache_file = IndexDataCacheFile(self._cache_path, self._impl.filename_base, kernel_sources())
+
+
+@cache
+def kernel_sources() -> str:
+    """A hash of all files with kernels, among them every constant that a kernel reads (a test holds that)."""
+    found = hashlib.sha256()
+    for path in sorted(PACKAGE.rglob("*.py")):
+        text = path.read_bytes()
+        if b"@kernel\n" in text:
+            found.update(str(path.relative_to(PACKAGE)).encode() + b"\0" + text)
+    return found.hexdigest()
+
+
+class _Compiler(Compiler):  # type: ignore[misc]
+    """numba's compiler, on a part of Python's stack that is large enough for it.
+
+    That stack grows by pieces of 16 kB. A loop of the compiler that happens to stand at the end of one has a piece
+    mapped and unmapped with each call: a fifth of all the time, depending on how deep the caller is. One call that asks
+    for more gets a piece with room for all that it calls.
+    """
+
+    def compile_extra(self, func: Callable[..., Any]) -> Any:
+        return _with_room(super().compile_extra, func)
+
+
+def _with_room(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    return function(*args, **kwargs)
+
+
+_with_room.__code__ = _with_room.__code__.replace(co_stacksize=ROOM)

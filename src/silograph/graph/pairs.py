@@ -201,7 +201,8 @@ def _check_pairs(n_nodes: int, pairs: ArrayLike) -> np.ndarray:
 @kernel
 def fill_degrees(all_pairs: bool, rows: IntVector, cols: IntVector, w: Vector, out: Vector) -> None:
     """Fill `out` with S w."""
-    out[:] = 0.0
+    for v in range(out.size):
+        out[v] = 0.0
     if not all_pairs:
         for e in range(rows.size):
             out[rows[e]] += w[e]

@@ -14,6 +14,7 @@ import numpy as np
 
 from silograph._util.kernel import kernel
 from silograph._util.types import IntVector, Vector
+from silograph.graph.pairs import fill_degrees
 from silograph.local.solvers.dual import fill_weights, list_active
 from silograph.local.solvers.newton import direction, minimise
 
@@ -22,7 +23,7 @@ from silograph.local.solvers.newton import direction, minimise
 FORCE_TOL = 1e-11  # relative; 1e-10 saves 4 % of the solves, 1e-12 costs 4 % and up to 54 in one search
 SOLVE_TOL = 1e-20  # relative gap of a solve: weights to 1e-10. At 1e-14 some searches take all 60, 1e-24 gains nothing
 ROUGH_TOL = 1e-9  # where rounding forbids that; between 1e-8 and 1e-12 nothing changes
-MAX_NEWTON_ITER = 60
+MAX_NEWTON_ITER = np.int64(60)  # a plain 60 would be a type of its own, and `minimise` compiled once more for it
 MAX_PROX_SOLVES = 60
 SLOPE_TOL = 1e-4  # of the derivative; between 1e-3 and 1e-6 nothing changes, 1e-2 costs 3 % more solves
 WITHIN_RHO = 1 - 1e-14  # a force no larger than this part of ρ is within ρ, however it is rounded
@@ -61,7 +62,7 @@ def find_pull_strength(
     weak_at = np.nan
     for turn in range(MAX_PROX_SOLVES):
         loose = np.expm1(at) / unit  # 1/s
-        inverses = 0.0
+        inverses, largest = 0.0, 0.0
         for e in range(n_pairs):
             k[e] = 1.0 / (1.0 / metric[e] + loose)
             own_cost[e] = cost[e] - k[e] * anchor[e]
@@ -70,14 +71,16 @@ def find_pull_strength(
         y, primal, gap, _ = minimise(
             all_pairs, rows, cols, own_cost, inverse, alpha, zeta, y, SOLVE_TOL, MAX_NEWTON_ITER
         )
-        rounding = 0.5 * inverses * (4 * 2.220446049250313e-16 * y.max()) ** 2  # as LocalProblem.rounding
+        for v in range(y.size):
+            largest = max(largest, y[v])
+        rounding = 0.5 * inverses * (4 * 2.220446049250313e-16 * largest) ** 2  # as LocalProblem.rounding
         if not gap + rounding <= ROUGH_TOL * max(abs(primal), 1e-6 * alpha * y.size):
             return TOO_HARD, at, w, force, y, turn + 1
         fill_weights(all_pairs, rows, cols, own_cost, y, inverse, w)
         if zeta == 0.0 and _some_node_is_bare(all_pairs, rows, cols, w, y.size):
             return TOO_HARD, at, w, force, y, turn + 1
         square = 0.0
-        n_edges = 0
+        n_edges = np.int64(0)  # and `_drift` for a plain 0
         for e in range(n_pairs):
             force[e] = k[e] * (w[e] - anchor[e])
             square += force[e] * force[e]
@@ -112,19 +115,12 @@ def find_pull_strength(
 @kernel
 def _some_node_is_bare(all_pairs: bool, rows: IntVector, cols: IntVector, w: Vector, n_nodes: int) -> bool:
     """Whether rounding took a node's last edge: a weight that is there in the sums may vanish on its own."""
-    has_edge = np.zeros(n_nodes, np.bool_)
-    if not all_pairs:
-        for e in range(w.size):
-            if w[e] > 0.0:
-                has_edge[rows[e]] = has_edge[cols[e]] = True
-        return not has_edge.all()
-    e = 0
-    for i in range(n_nodes):
-        for j in range(i + 1, n_nodes):
-            if w[e] > 0.0:
-                has_edge[i] = has_edge[j] = True
-            e += 1
-    return not has_edge.all()
+    degrees = np.empty(n_nodes)
+    fill_degrees(all_pairs, rows, cols, w, degrees)
+    least = np.inf
+    for v in range(n_nodes):
+        least = min(least, degrees[v])
+    return least == 0.0
 
 
 @kernel
@@ -134,7 +130,9 @@ def _drift(
 ) -> Vector:  # fmt: skip
     """dy/da, from the pairs' pushes b."""
     left, right, factors = list_active(all_pairs, rows, cols, cost, inverse, y, n_edges)
-    target = np.zeros(y.size)
+    target = np.empty(y.size)
+    for v in range(y.size):
+        target[v] = 0.0
     filled = 0
     for e in range(w.size):
         if w[e] > 0.0:
@@ -170,10 +168,6 @@ def _force_change(
     return total
 
 
-@kernel
 def harmonic_mean(values: Vector) -> float:
     """The number whose inverse is the mean of the inverses."""
-    total = 0.0
-    for e in range(values.size):
-        total += 1.0 / values[e]
-    return values.size / total
+    return float(values.size / np.add.reduce(1.0 / values))
