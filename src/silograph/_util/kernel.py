@@ -2,6 +2,7 @@
 
 # numba has no types of its own
 # mypy: disable-error-code="no-untyped-call"
+import gc
 import hashlib
 from collections.abc import Callable
 from functools import cache
@@ -57,15 +58,23 @@ def kernel_sources() -> str:
 
 
 class _Compiler(Compiler):  # type: ignore[misc]
-    """numba's compiler, on a part of Python's stack that is large enough for it.
+    """numba's compiler, without what makes it slow for no use.
 
-    That stack grows by pieces of 16 kB. A loop of the compiler that happens to stand at the end of one has a piece
+    Python's stack grows by pieces of 16 kB. A loop of the compiler that happens to stand at the end of one has a piece
     mapped and unmapped with each call: a fifth of all the time, depending on how deep the caller is. One call that asks
-    for more gets a piece with room for all that it calls.
+    for more gets a piece with room for all that it calls. And the many objects of a compilation live until its end:
+    to search them for garbage takes another twentieth.
     """
 
     def compile_extra(self, func: Callable[..., Any]) -> Any:
-        return _with_room(super().compile_extra, func)
+        """Compile one function."""
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            return _with_room(super().compile_extra, func)
+        finally:
+            if collecting:
+                gc.enable()
 
 
 def _with_room(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:

@@ -97,7 +97,9 @@ def minimise(
     """
     n = y.size
     degrees, gradient, trial_gradient = np.empty(n), np.empty(n), np.empty(n)
-    trial, way = np.empty(n), np.zeros(n)
+    trial, way = np.empty(n), np.empty(n)
+    for v in range(n):
+        way[v] = 0.0
     value, noise, gap, relative = np.inf, 0.0, np.inf, np.inf
     slope, step = 0.0, 0.0
     n_iter, halvings = -1, 0
