@@ -50,6 +50,7 @@ def weight_sums(
     count = 0
     for v in range(n):
         degrees[v] = 0.0
+    start = 0
     if not all_pairs:
         for e in range(rows.size):
             slack = y[rows[e]] + y[cols[e]] - cost[e]
@@ -59,27 +60,29 @@ def weight_sums(
                 count += 1
                 degrees[rows[e]] += weight
                 degrees[cols[e]] += weight
-    else:
-        start = 0
+    elif alike:
         for i in range(n):
             own, total, stop = y[i], 0.0, start + n - i - 1
             costs, others, rest = cost[start:stop], y[i + 1 :], degrees[i + 1 :]
-            if alike:
-                for k in range(costs.size):
-                    slack = max(own + others[k] - costs[k], 0.0)
-                    squares += slack * slack
-                    count += slack > 0.0
-                    total += slack
-                    rest[k] += slack
-            else:
-                factors = inverse[start:stop]
-                for k in range(costs.size):
-                    slack = max(own + others[k] - costs[k], 0.0)
-                    weight = slack * factors[k]
-                    squares += slack * weight
-                    count += slack > 0.0
-                    total += weight
-                    rest[k] += weight
+            for k in range(costs.size):
+                slack = max(own + others[k] - costs[k], 0.0)
+                squares += slack * slack
+                count += slack > 0.0
+                total += slack
+                rest[k] += slack
+            degrees[i] += total
+            start = stop
+    else:
+        for i in range(n):
+            own, total, stop = y[i], 0.0, start + n - i - 1
+            costs, factors, others, rest = cost[start:stop], inverse[start:stop], y[i + 1 :], degrees[i + 1 :]
+            for k in range(costs.size):
+                slack = max(own + others[k] - costs[k], 0.0)
+                weight = slack * factors[k]
+                squares += slack * weight
+                count += slack > 0.0
+                total += weight
+                rest[k] += weight
             degrees[i] += total
             start = stop
     for v in range(n):
@@ -133,21 +136,24 @@ def fill_weights(
 ) -> None:
     """Fill `w` with w(y)."""
     alike = inverse.size == 1
+    same = inverse[0]
     if not all_pairs:
         for e in range(rows.size):
-            w[e] = max(y[rows[e]] + y[cols[e]] - cost[e], 0.0) * inverse[0 if alike else e]
+            w[e] = max(y[rows[e]] + y[cols[e]] - cost[e], 0.0) * (same if alike else inverse[e])
         return
     n = y.size
     start = 0
-    for i in range(n):
-        own, stop = y[i], start + n - i - 1
-        costs, others, out = cost[start:stop], y[i + 1 :], w[start:stop]
-        if alike:
-            same = inverse[0]
+    if alike:
+        for i in range(n):
+            own, stop = y[i], start + n - i - 1
+            costs, others, out = cost[start:stop], y[i + 1 :], w[start:stop]
             for k in range(costs.size):
                 out[k] = max(own + others[k] - costs[k], 0.0) * same
-        else:
-            factors = inverse[start:stop]
-            for k in range(costs.size):
-                out[k] = max(own + others[k] - costs[k], 0.0) * factors[k]
+            start = stop
+        return
+    for i in range(n):
+        own, stop = y[i], start + n - i - 1
+        costs, factors, others, out = cost[start:stop], inverse[start:stop], y[i + 1 :], w[start:stop]
+        for k in range(costs.size):
+            out[k] = max(own + others[k] - costs[k], 0.0) * factors[k]
         start = stop

@@ -174,31 +174,39 @@ def _measure(
 def direction(
     rows: IntVector, cols: IntVector, factors: Vector, alpha: float, y: Vector, gradient: Vector, tol: float
 ) -> Vector:
-    """Newton's direction by conjugate gradients, preconditioned by the diagonal."""
+    """Newton's direction by conjugate gradients, preconditioned by the diagonal; a factor of all pairs is divided out."""
     n = y.size
-    stride = 0 if factors.size == 1 else 1
+    alike = factors.size == 1
+    scale = 1.0 / factors[0] if alike else 1.0
     barrier, diagonal, product = np.empty(n), np.empty(n), np.empty(n)
     x, residual, search = np.empty(n), np.empty(n), np.empty(n)
     for v in range(n):
-        barrier[v] = alpha / (y[v] * y[v])
+        barrier[v] = scale * alpha / (y[v] * y[v])
         diagonal[v] = barrier[v]
     for e in range(rows.size):
-        diagonal[rows[e]] += factors[e * stride]
-        diagonal[cols[e]] += factors[e * stride]
+        factor = 1.0 if alike else factors[e]
+        diagonal[rows[e]] += factor
+        diagonal[cols[e]] += factor
     size = 0.0
     for v in range(n):
         x[v] = 0.0
-        residual[v] = -gradient[v]
+        residual[v] = -scale * gradient[v]
         search[v] = residual[v] / diagonal[v]
         size += residual[v] * search[v]
     goal = tol * tol * size
     for _ in range(CG_MAX_ITER):
         for v in range(n):
             product[v] = barrier[v] * search[v]
-        for e in range(rows.size):
-            value = factors[e * stride] * (search[rows[e]] + search[cols[e]])
-            product[rows[e]] += value
-            product[cols[e]] += value
+        if alike:
+            for e in range(rows.size):
+                value = search[rows[e]] + search[cols[e]]
+                product[rows[e]] += value
+                product[cols[e]] += value
+        else:
+            for e in range(rows.size):
+                value = factors[e] * (search[rows[e]] + search[cols[e]])
+                product[rows[e]] += value
+                product[cols[e]] += value
         curvature = 0.0
         for v in range(n):
             curvature += search[v] * product[v]
