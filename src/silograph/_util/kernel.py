@@ -4,7 +4,8 @@
 # mypy: disable-error-code="no-untyped-call"
 import gc
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
@@ -12,6 +13,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 import numba
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.compiler import Compiler
+from numba.core.event import Event, Listener, install_listener
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -36,6 +38,26 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
     except RuntimeError:  # numba's word for "no place to cache"
         pass
     return cast(Callable[P, R], compiled)
+
+
+@contextmanager
+def telling_of_compiling(tell: Callable[[], None]) -> Iterator[None]:
+    """Call `tell` when the first kernel is compiled in here; never where all are on disk already."""
+    with install_listener("numba:compile", _First(tell)):
+        yield
+
+
+class _First(Listener):  # type: ignore[misc]
+    def __init__(self, tell: Callable[[], None]) -> None:
+        self._tell: Callable[[], None] | None = tell
+
+    def on_start(self, event: Event) -> None:
+        tell, self._tell = self._tell, None
+        if tell is not None:
+            tell()
+
+    def on_end(self, event: Event) -> None:
+        pass
 
 
 class _Cache(FunctionCache):  # type: ignore[misc]

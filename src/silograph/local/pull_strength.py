@@ -15,7 +15,7 @@ import numpy as np
 from silograph._util.kernel import kernel
 from silograph._util.types import IntVector, Vector
 from silograph.graph.pairs import fill_degrees
-from silograph.local.solvers.dual import fill_weights, list_active
+from silograph.local.solvers.dual import fill_weights
 from silograph.local.solvers.newton import direction, minimise
 
 # Measured on the tests' 116 joint problems of up to 40 nodes (tests/silo_problems.py): 17 593 searches take 54 112
@@ -103,8 +103,8 @@ def find_pull_strength(
         steepness = -np.exp(at) / unit
         for e in range(n_pairs):
             push[e] = k[e] * k[e] * steepness * (w[e] - anchor[e])
-        drift = _drift(all_pairs, rows, cols, own_cost, inverse, alpha, y, w, push, n_edges)
-        slope = _force_change(all_pairs, rows, cols, k, inverse, w, force, push, drift) / square
+        drift, product = _drift(all_pairs, rows, cols, k, inverse, alpha, y, w, force, push, n_edges)
+        slope = product / square
         place = next_coordinate(at, excess, slope, strong_at, weak_at, turn)
         for v in range(y.size):
             y[v] = max(y[v] + drift[v] * (place - at), 0.1 * y[v])
@@ -125,47 +125,36 @@ def _some_node_is_bare(all_pairs: bool, rows: IntVector, cols: IntVector, w: Vec
 
 @kernel
 def _drift(
-    all_pairs: bool, rows: IntVector, cols: IntVector, cost: Vector, inverse: Vector, alpha: float, y: Vector,
-    w: Vector, push: Vector, n_edges: int,
-) -> Vector:  # fmt: skip
-    """dy/da, from the pairs' pushes b."""
-    left, right, factors = list_active(all_pairs, rows, cols, cost, inverse, y, n_edges)
-    target = np.empty(y.size)
+    all_pairs: bool, rows: IntVector, cols: IntVector, k: Vector, inverse: Vector, alpha: float, y: Vector,
+    w: Vector, force: Vector, push: Vector, n_edges: int,
+) -> tuple[Vector, float]:  # fmt: skip
+    """dy/da, from the pairs' pushes b, and the product vᵀ dv/da."""
+    left, right, edges = np.empty(n_edges, np.int32), np.empty(n_edges, np.int32), np.empty(n_edges, np.int64)
+    factors, target = np.empty(n_edges), np.empty(y.size)
     for v in range(y.size):
         target[v] = 0.0
-    filled = 0
+    product = 0.0
     for e in range(w.size):
+        product += force[e] * push[e]
+    filled, i, j = 0, 0, 0
+    for e in range(w.size):
+        if all_pairs:
+            j += 1
+            if j == y.size:
+                i += 1
+                j = i + 1
+        else:
+            i, j = rows[e], cols[e]
         if w[e] > 0.0:
-            part = inverse[e] * push[e]
-            target[left[filled]] -= part
-            target[right[filled]] -= part
+            left[filled], right[filled], edges[filled], factors[filled] = i, j, e, inverse[e]
+            target[i] -= inverse[e] * push[e]
+            target[j] -= inverse[e] * push[e]
             filled += 1
-    return direction(left, right, factors, alpha, y, target, SLOPE_TOL)
-
-
-@kernel
-def _force_change(
-    all_pairs: bool, rows: IntVector, cols: IntVector, k: Vector, inverse: Vector, w: Vector, force: Vector,
-    push: Vector, drift: Vector,
-) -> float:  # fmt: skip
-    """The product vᵀ dv/da."""
-    total = 0.0
-    if not all_pairs:
-        for e in range(w.size):
-            change = push[e]
-            if w[e] > 0.0:
-                change += k[e] * inverse[e] * (drift[rows[e]] + drift[cols[e]] - push[e])
-            total += force[e] * change
-        return total
-    e = 0
-    for i in range(drift.size):
-        for j in range(i + 1, drift.size):
-            change = push[e]
-            if w[e] > 0.0:
-                change += k[e] * inverse[e] * (drift[i] + drift[j] - push[e])
-            total += force[e] * change
-            e += 1
-    return total
+    drift = direction(left, right, factors, alpha, y, target, SLOPE_TOL)
+    for f in range(n_edges):
+        e = edges[f]
+        product += force[e] * k[e] * inverse[e] * (drift[left[f]] + drift[right[f]] - push[e])
+    return drift, product
 
 
 def harmonic_mean(values: Vector) -> float:
