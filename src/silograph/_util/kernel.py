@@ -5,7 +5,7 @@
 import gc
 import hashlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
@@ -33,10 +33,8 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """
     options = {"nogil": True, "forceinline": True, "fastmath": {"reassoc", "contract", "nsz"}, "error_model": "numpy"}
     compiled = numba.njit(no_cfunc_wrapper=True, pipeline_class=_Compiler, **options)(function)
-    try:
+    with suppress(RuntimeError):  # numba's word for "no place to cache"
         compiled._cache = _Cache(function)
-    except RuntimeError:  # numba's word for "no place to cache"
-        pass
     return cast(Callable[P, R], compiled)
 
 
@@ -70,11 +68,11 @@ class _Cache(FunctionCache):  # type: ignore[misc]
 
 @cache
 def kernel_sources() -> str:
-    """A hash of all files with kernels, among them every constant that a kernel reads (a test holds that)."""
+    """A hash of all files with kernels, to which belongs all that a kernel reads of silograph (a test holds that)."""
     found = hashlib.sha256()
     for path in sorted(PACKAGE.rglob("*.py")):
         text = path.read_bytes()
-        if b"@kernel\n" in text:
+        if b"@kernel\n" in text or b"@overload(" in text:
             found.update(str(path.relative_to(PACKAGE)).encode() + b"\0" + text)
     return found.hexdigest()
 

@@ -10,6 +10,8 @@ k'(w − x) and D = diag(1/(q + k)) on the edges of w,
 and y + y'Δa is where the next solve starts.
 """
 
+from typing import cast
+
 import numpy as np
 
 from silograph._util.kernel import kernel
@@ -23,7 +25,7 @@ from silograph.local.solvers.newton import direction, minimise
 FORCE_TOL = 1e-11  # relative; 1e-10 saves 4 % of the solves, 1e-12 costs 4 % and up to 54 in one search
 SOLVE_TOL = 1e-20  # relative gap of a solve: weights to 1e-10. At 1e-14 some searches take all 60, 1e-24 gains nothing
 ROUGH_TOL = 1e-9  # where rounding forbids that; between 1e-8 and 1e-12 nothing changes
-MAX_NEWTON_ITER = np.int64(60)  # a plain 60 would be a type of its own, and `minimise` compiled once more for it
+MAX_NEWTON_ITER = cast(int, np.int64(60))  # a plain 60 is a type of its own: `minimise` would be compiled once more
 MAX_PROX_SOLVES = 60
 SLOPE_TOL = 1e-4  # of the derivative; between 1e-3 and 1e-6 nothing changes, 1e-2 costs 3 % more solves
 WITHIN_RHO = 1 - 1e-14  # a force no larger than this part of ρ is within ρ, however it is rounded
@@ -80,11 +82,9 @@ def find_pull_strength(
         if zeta == 0.0 and _some_node_is_bare(all_pairs, rows, cols, w, y.size):
             return TOO_HARD, at, w, force, y, turn + 1
         square = 0.0
-        n_edges = np.int64(0)  # and `_drift` for a plain 0
         for e in range(n_pairs):
             force[e] = k[e] * (w[e] - anchor[e])
             square += force[e] * force[e]
-            n_edges += w[e] > 0.0
         size = np.sqrt(square)
         excess = np.log(size / rho) if size > 0.0 else -np.inf
         done = abs(excess) <= FORCE_TOL or (at == 0.0 and excess <= 0.0)
@@ -103,7 +103,7 @@ def find_pull_strength(
         steepness = -np.exp(at) / unit
         for e in range(n_pairs):
             push[e] = k[e] * k[e] * steepness * (w[e] - anchor[e])
-        drift, product = _drift(all_pairs, rows, cols, k, inverse, alpha, y, w, force, push, n_edges)
+        drift, product = _drift(all_pairs, rows, cols, k, inverse, alpha, y, w, force, push)
         slope = product / square
         place = next_coordinate(at, excess, slope, strong_at, weak_at, turn)
         for v in range(y.size):
@@ -126,16 +126,17 @@ def _some_node_is_bare(all_pairs: bool, rows: IntVector, cols: IntVector, w: Vec
 @kernel
 def _drift(
     all_pairs: bool, rows: IntVector, cols: IntVector, k: Vector, inverse: Vector, alpha: float, y: Vector,
-    w: Vector, force: Vector, push: Vector, n_edges: int,
+    w: Vector, force: Vector, push: Vector,
 ) -> tuple[Vector, float]:  # fmt: skip
     """dy/da, from the pairs' pushes b, and the product vᵀ dv/da."""
+    product, n_edges = 0.0, 0
+    for e in range(w.size):
+        product += force[e] * push[e]
+        n_edges += w[e] > 0.0
     left, right, edges = np.empty(n_edges, np.int32), np.empty(n_edges, np.int32), np.empty(n_edges, np.int64)
     factors, target = np.empty(n_edges), np.empty(y.size)
     for v in range(y.size):
         target[v] = 0.0
-    product = 0.0
-    for e in range(w.size):
-        product += force[e] * push[e]
     filled, i, j = 0, 0, 0
     for e in range(w.size):
         if all_pairs:

@@ -12,7 +12,6 @@ library or OpenDP state, and one study at ε = 1 uses up a budget of 1: σ₁ co
 
 from math import inf, log, log1p, sqrt
 
-
 from silograph.errors import ParameterError
 
 ORDERS = tuple(1 + k / 10 for k in range(1, 100)) + tuple(map(float, range(11, 64))) + (128.0, 256.0, 512.0, 1024.0)

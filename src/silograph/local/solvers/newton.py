@@ -174,7 +174,7 @@ def _measure(
 def direction(
     rows: IntVector, cols: IntVector, factors: Vector, alpha: float, y: Vector, gradient: Vector, tol: float
 ) -> Vector:
-    """Newton's direction by conjugate gradients, preconditioned by the diagonal; a factor of all pairs is divided out."""
+    """Newton's direction by conjugate gradients, preconditioned by the diagonal. One factor of all is divided out."""
     n = y.size
     alike = factors.size == 1
     scale = 1.0 / factors[0] if alike else 1.0
