@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo demo-federation bench-federation vendor wheels paper browser test test-federation test-slow test-lowest kernels lint format bench bench-quick docs clean clean-cache
+.PHONY: help demo demo-federation bench-federation vendor wheels paper browser test test-federation test-slow test-lowest kernels lint format bench bench-quick docs clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -79,10 +79,8 @@ docs: $(VENV)/docs.stamp  ## Write the page of commands anew, and build the docu
 	$(BIN)/python tools/cli_reference.py
 	$(BIN)/mkdocs build --strict
 
-clean-cache:  ## Remove compiled loops, which know their own file only
+clean:  ## Remove the environments and everything that was made
 	find src benchmarks testing tests -name __pycache__ -prune -exec rm -rf {} +
-
-clean: clean-cache  ## Remove the environments and everything that was made
 	rm -rf .venv .venv-lowest site demo federation-demo wheels build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(VENV)/%.stamp: pyproject.toml

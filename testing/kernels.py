@@ -1,6 +1,6 @@
 """Compile the loops that most tests need, once, before workers that run side by side would each do so.
 
-Run as `python -m testing.kernels`; it takes twenty seconds where nothing is cached, and two where all is.
+Run as `python -m testing.kernels`; it takes fifteen seconds where nothing is cached, and two where all is.
 """
 
 from __future__ import annotations

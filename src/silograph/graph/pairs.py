@@ -6,7 +6,6 @@ A `Pairs` is either *all* pairs, in the order of the upper triangle row by row (
 list of them. All pairs need no index arrays: at 10 000 nodes these alone would take 400 MB.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -101,23 +100,21 @@ class Pairs:
     def sums(self, y: Vector) -> Vector:
         """Sᵀ y: for each pair, the sum of its two nodes' values."""
         out = np.empty(self.size)
-        fill_sums(*self.index, y, out)
+        fill_sums(*self.index, y, 1.0, out)
         return out
 
     def differences(self, x: Vector) -> Vector:
         """For each pair, x_i − x_j."""
-        return self._combine(x, _differences_all, np.subtract)
+        out = np.empty(self.size)
+        fill_sums(*self.index, x, -1.0, out)
+        return out
 
     def products(self, x: Vector) -> Vector:
         """For each pair, x_i · x_j."""
-        return self._combine(x, _products_all, np.multiply)
-
-    def _combine(self, x: Vector, fill_all: Callable[[Vector, Vector], None], combine: np.ufunc) -> Vector:
+        if self.listed_rows is not None and self.listed_cols is not None:
+            return x[self.listed_rows] * x[self.listed_cols]
         out = np.empty(self.size)
-        if self.listed_rows is None or self.listed_cols is None:
-            fill_all(x, out)
-        else:
-            combine(x[self.listed_rows], x[self.listed_cols], out=out)
+        _products_all(x, out)
         return out
 
     def same(self, other: "Pairs") -> bool:
@@ -201,7 +198,8 @@ def _check_pairs(n_nodes: int, pairs: ArrayLike) -> np.ndarray:
 @kernel
 def fill_degrees(all_pairs: bool, rows: IntVector, cols: IntVector, w: Vector, out: Vector) -> None:
     """Fill `out` with S w."""
-    out[:] = 0.0
+    for v in range(out.size):
+        out[v] = 0.0
     if not all_pairs:
         for e in range(rows.size):
             out[rows[e]] += w[e]
@@ -220,29 +218,18 @@ def fill_degrees(all_pairs: bool, rows: IntVector, cols: IntVector, w: Vector, o
 
 
 @kernel
-def fill_sums(all_pairs: bool, rows: IntVector, cols: IntVector, y: Vector, out: Vector) -> None:
-    """Fill `out` with Sᵀ y."""
+def fill_sums(all_pairs: bool, rows: IntVector, cols: IntVector, y: Vector, sign: float, out: Vector) -> None:
+    """Fill `out` with y_i + sign · y_j: Sᵀ y, or differences."""
     if not all_pairs:
         for e in range(rows.size):
-            out[e] = y[rows[e]] + y[cols[e]]
+            out[e] = y[rows[e]] + sign * y[cols[e]]
         return
     n = y.size
     start = 0
     for i in range(n):
         row, others = out[start : start + n - i - 1], y[i + 1 :]
         for k in range(row.size):
-            row[k] = y[i] + others[k]
-        start += n - i - 1
-
-
-@kernel
-def _differences_all(x: Vector, out: Vector) -> None:
-    n = x.size
-    start = 0
-    for i in range(n):
-        row, others = out[start : start + n - i - 1], x[i + 1 :]
-        for k in range(row.size):
-            row[k] = x[i] - others[k]
+            row[k] = y[i] + sign * others[k]
         start += n - i - 1
 
 

@@ -54,6 +54,11 @@ class LocalProblem:
         """d, the number of nodes."""
         return self.pairs.n_nodes
 
+    @property
+    def inverse(self) -> Vector:
+        """1/q as compiled loops take it: an array of one number, or of one per pair."""
+        return 1 / self.quadratic if isinstance(self.quadratic, np.ndarray) else np.array([1 / self.quadratic])
+
     def value(self, w: Vector) -> float:
         """The primal objective; infinite where a degree plus ζ is not positive."""
         linear, square, logs = _terms(*self.pairs.index, self.cost, w, self.zeta, self.n_nodes)

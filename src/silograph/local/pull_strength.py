@@ -10,11 +10,14 @@ k'(w − x) and D = diag(1/(q + k)) on the edges of w,
 and y + y'Δa is where the next solve starts.
 """
 
+from typing import cast
+
 import numpy as np
 
 from silograph._util.kernel import kernel
 from silograph._util.types import IntVector, Vector
-from silograph.local.solvers.dual import fill_weights, list_active
+from silograph.graph.pairs import fill_degrees
+from silograph.local.solvers.dual import fill_weights
 from silograph.local.solvers.newton import direction, minimise
 
 # Measured on the tests' 116 joint problems of up to 40 nodes (tests/silo_problems.py): 17 593 searches take 54 112
@@ -22,7 +25,7 @@ from silograph.local.solvers.newton import direction, minimise
 FORCE_TOL = 1e-11  # relative; 1e-10 saves 4 % of the solves, 1e-12 costs 4 % and up to 54 in one search
 SOLVE_TOL = 1e-20  # relative gap of a solve: weights to 1e-10. At 1e-14 some searches take all 60, 1e-24 gains nothing
 ROUGH_TOL = 1e-9  # where rounding forbids that; between 1e-8 and 1e-12 nothing changes
-MAX_NEWTON_ITER = 60
+MAX_NEWTON_ITER = cast(int, np.int64(60))  # a plain 60 is a type of its own: `minimise` would be compiled once more
 MAX_PROX_SOLVES = 60
 SLOPE_TOL = 1e-4  # of the derivative; between 1e-3 and 1e-6 nothing changes, 1e-2 costs 3 % more solves
 WITHIN_RHO = 1 - 1e-14  # a force no larger than this part of ρ is within ρ, however it is rounded
@@ -61,7 +64,7 @@ def find_pull_strength(
     weak_at = np.nan
     for turn in range(MAX_PROX_SOLVES):
         loose = np.expm1(at) / unit  # 1/s
-        inverses = 0.0
+        inverses, largest = 0.0, 0.0
         for e in range(n_pairs):
             k[e] = 1.0 / (1.0 / metric[e] + loose)
             own_cost[e] = cost[e] - k[e] * anchor[e]
@@ -70,18 +73,18 @@ def find_pull_strength(
         y, primal, gap, _ = minimise(
             all_pairs, rows, cols, own_cost, inverse, alpha, zeta, y, SOLVE_TOL, MAX_NEWTON_ITER
         )
-        rounding = 0.5 * inverses * (4 * 2.220446049250313e-16 * y.max()) ** 2  # as LocalProblem.rounding
+        for v in range(y.size):
+            largest = max(largest, y[v])
+        rounding = 0.5 * inverses * (4 * 2.220446049250313e-16 * largest) ** 2  # as LocalProblem.rounding
         if not gap + rounding <= ROUGH_TOL * max(abs(primal), 1e-6 * alpha * y.size):
             return TOO_HARD, at, w, force, y, turn + 1
         fill_weights(all_pairs, rows, cols, own_cost, y, inverse, w)
         if zeta == 0.0 and _some_node_is_bare(all_pairs, rows, cols, w, y.size):
             return TOO_HARD, at, w, force, y, turn + 1
         square = 0.0
-        n_edges = 0
         for e in range(n_pairs):
             force[e] = k[e] * (w[e] - anchor[e])
             square += force[e] * force[e]
-            n_edges += w[e] > 0.0
         size = np.sqrt(square)
         excess = np.log(size / rho) if size > 0.0 else -np.inf
         done = abs(excess) <= FORCE_TOL or (at == 0.0 and excess <= 0.0)
@@ -100,8 +103,8 @@ def find_pull_strength(
         steepness = -np.exp(at) / unit
         for e in range(n_pairs):
             push[e] = k[e] * k[e] * steepness * (w[e] - anchor[e])
-        drift = _drift(all_pairs, rows, cols, own_cost, inverse, alpha, y, w, push, n_edges)
-        slope = _force_change(all_pairs, rows, cols, k, inverse, w, force, push, drift) / square
+        drift, product = _drift(all_pairs, rows, cols, k, inverse, alpha, y, w, force, push)
+        slope = product / square
         place = next_coordinate(at, excess, slope, strong_at, weak_at, turn)
         for v in range(y.size):
             y[v] = max(y[v] + drift[v] * (place - at), 0.1 * y[v])
@@ -112,68 +115,49 @@ def find_pull_strength(
 @kernel
 def _some_node_is_bare(all_pairs: bool, rows: IntVector, cols: IntVector, w: Vector, n_nodes: int) -> bool:
     """Whether rounding took a node's last edge: a weight that is there in the sums may vanish on its own."""
-    has_edge = np.zeros(n_nodes, np.bool_)
-    if not all_pairs:
-        for e in range(w.size):
-            if w[e] > 0.0:
-                has_edge[rows[e]] = has_edge[cols[e]] = True
-        return not has_edge.all()
-    e = 0
-    for i in range(n_nodes):
-        for j in range(i + 1, n_nodes):
-            if w[e] > 0.0:
-                has_edge[i] = has_edge[j] = True
-            e += 1
-    return not has_edge.all()
+    degrees = np.empty(n_nodes)
+    fill_degrees(all_pairs, rows, cols, w, degrees)
+    least = np.inf
+    for v in range(n_nodes):
+        least = min(least, degrees[v])
+    return least == 0.0
 
 
 @kernel
 def _drift(
-    all_pairs: bool, rows: IntVector, cols: IntVector, cost: Vector, inverse: Vector, alpha: float, y: Vector,
-    w: Vector, push: Vector, n_edges: int,
-) -> Vector:  # fmt: skip
-    """dy/da, from the pairs' pushes b."""
-    left, right, factors = list_active(all_pairs, rows, cols, cost, inverse, y, n_edges)
-    target = np.zeros(y.size)
-    filled = 0
+    all_pairs: bool, rows: IntVector, cols: IntVector, k: Vector, inverse: Vector, alpha: float, y: Vector,
+    w: Vector, force: Vector, push: Vector,
+) -> tuple[Vector, float]:  # fmt: skip
+    """dy/da, from the pairs' pushes b, and the product vᵀ dv/da."""
+    product, n_edges = 0.0, 0
     for e in range(w.size):
+        product += force[e] * push[e]
+        n_edges += w[e] > 0.0
+    left, right, edges = np.empty(n_edges, np.int32), np.empty(n_edges, np.int32), np.empty(n_edges, np.int64)
+    factors, target = np.empty(n_edges), np.empty(y.size)
+    for v in range(y.size):
+        target[v] = 0.0
+    filled, i, j = 0, 0, 0
+    for e in range(w.size):
+        if all_pairs:
+            j += 1
+            if j == y.size:
+                i += 1
+                j = i + 1
+        else:
+            i, j = rows[e], cols[e]
         if w[e] > 0.0:
-            part = inverse[e] * push[e]
-            target[left[filled]] -= part
-            target[right[filled]] -= part
+            left[filled], right[filled], edges[filled], factors[filled] = i, j, e, inverse[e]
+            target[i] -= inverse[e] * push[e]
+            target[j] -= inverse[e] * push[e]
             filled += 1
-    return direction(left, right, factors, alpha, y, target, SLOPE_TOL)
+    drift = direction(left, right, factors, alpha, y, target, SLOPE_TOL)
+    for f in range(n_edges):
+        e = edges[f]
+        product += force[e] * k[e] * inverse[e] * (drift[left[f]] + drift[right[f]] - push[e])
+    return drift, product
 
 
-@kernel
-def _force_change(
-    all_pairs: bool, rows: IntVector, cols: IntVector, k: Vector, inverse: Vector, w: Vector, force: Vector,
-    push: Vector, drift: Vector,
-) -> float:  # fmt: skip
-    """The product vᵀ dv/da."""
-    total = 0.0
-    if not all_pairs:
-        for e in range(w.size):
-            change = push[e]
-            if w[e] > 0.0:
-                change += k[e] * inverse[e] * (drift[rows[e]] + drift[cols[e]] - push[e])
-            total += force[e] * change
-        return total
-    e = 0
-    for i in range(drift.size):
-        for j in range(i + 1, drift.size):
-            change = push[e]
-            if w[e] > 0.0:
-                change += k[e] * inverse[e] * (drift[i] + drift[j] - push[e])
-            total += force[e] * change
-            e += 1
-    return total
-
-
-@kernel
 def harmonic_mean(values: Vector) -> float:
     """The number whose inverse is the mean of the inverses."""
-    total = 0.0
-    for e in range(values.size):
-        total += 1.0 / values[e]
-    return values.size / total
+    return float(values.size / np.add.reduce(1.0 / values))

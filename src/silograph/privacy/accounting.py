@@ -12,8 +12,6 @@ library or OpenDP state, and one study at ε = 1 uses up a budget of 1: σ₁ co
 
 from math import inf, log, log1p, sqrt
 
-from scipy.optimize import brentq
-
 from silograph.errors import ParameterError
 
 ORDERS = tuple(1 + k / 10 for k in range(1, 100)) + tuple(map(float, range(11, 64))) + (128.0, 256.0, 512.0, 1024.0)
@@ -49,6 +47,8 @@ def rho_for(epsilon: float, delta: float) -> float:
         if low < 1e-30:
             least = epsilon_of(1e-30, delta)
             raise ParameterError(f"epsilon: expected more than {least:.3g} at delta = {delta:g}, got {epsilon:g}.")
+    from scipy.optimize import brentq  # slow to load, and only noise needs it
+
     found = float(brentq(lambda rho: epsilon_of(rho, delta) - epsilon, low, high, xtol=1e-300, rtol=1e-14))
     while epsilon_of(found, delta) > epsilon:
         found *= 1 - 1e-13

@@ -18,7 +18,7 @@ def test_the_compiled_loops_say_what_the_problem_says(n, seed, listed, each):
     w = local.weights(y)
     np.testing.assert_allclose(weights_at(local, y), w, rtol=1e-12, atol=1e-15)
     degrees = np.full(n, np.nan)
-    squares, count = weight_sums(*local.pairs.index, local.cost, 1 / local.quadratic, y, degrees)
+    squares, count = weight_sums(*local.pairs.index, local.cost, local.inverse, y, degrees)
     np.testing.assert_allclose(degrees, local.pairs.degrees(w), rtol=1e-12, atol=1e-12)
     assert squares == pytest.approx(local.quadratic * w @ w, rel=1e-12)
     assert count == np.count_nonzero(w)

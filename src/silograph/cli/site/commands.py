@@ -92,7 +92,10 @@ def join(
 ) -> None:
     """Join."""
     need_nvflare()
+    from silograph._util.kernel import telling_of_compiling
+    from silograph.cli.progress import COMPILING
     from silograph.cli.site.join import join_federation
+    from silograph.engine.warm_up import warm_up
 
     home = site_folder(folder, named=Path(signed.name.removesuffix(".signed.zip")))
     limits = {
@@ -106,7 +109,10 @@ def join(
         "report": not keep_numbers,
         "approve_all": approve_all,
     }
-    say(*join_federation(home, signed, data, limits))
+    lines = join_federation(home, signed, data, limits)
+    with telling_of_compiling(lambda: typer.echo(COMPILING, err=True)):
+        warm_up()  # so that the first study need not wait
+    say(*lines)
 
 
 @app.command(help="Connect to the federation and answer approved studies, until Ctrl-C. Restarts what dies.")

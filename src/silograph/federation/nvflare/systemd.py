@@ -39,6 +39,8 @@ Wants=network-online.target
 [Service]
 # Run it as a user of its own that owns the folder below and may read the data, nothing else
 User=silograph
+# Compiles what is not in the cache yet, so that the first study need not wait
+ExecStartPre={python} -m silograph.engine.warm_up
 ExecStart={python} -m silograph {command} start --folder {folder}
 WorkingDirectory={place}
 Restart=always

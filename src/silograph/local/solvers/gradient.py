@@ -123,7 +123,7 @@ def step_in_place(
         fill_degrees(all_pairs, rows, cols, ahead, y)
         for v in range(n_nodes):
             y[v] = alpha / (y[v] + zeta)
-        fill_sums(all_pairs, rows, cols, y, sums)
+        fill_sums(all_pairs, rows, cols, y, 1.0, sums)
         for e in range(w.size):
             slope = cost[e] + value_at(quadratic, e) * ahead[e] - sums[e] + pull * (ahead[e] - anchor[e])
             following = ahead[e] - step * slope

@@ -15,7 +15,6 @@ from silograph._util.kernel import kernel
 from silograph._util.types import IntVector, Vector
 from silograph.graph.nearest import cheapest_cost, cheapest_pair
 from silograph.local.problem import SERIES, LocalProblem
-from silograph.local.solvers.broadcast import value_at
 from silograph.local.solvers.dual import list_active, weight_sums, weights_at
 from silograph.local.solvers.solution import Solution, certify
 
@@ -37,10 +36,9 @@ def solve(problem: LocalProblem, *, start: Vector | None = None, tol: float = 1e
 
     `start` are the multipliers of a similar problem (a warm start); they are not altered.
     """
-    index = problem.pairs.index
     y = default_start(problem) if start is None else start.copy()
     y, primal, gap, n_iter = minimise(
-        *index, problem.cost, 1 / problem.quadratic, problem.alpha, problem.zeta, y, tol, max_iter
+        *problem.pairs.index, problem.cost, problem.inverse, problem.alpha, problem.zeta, y, tol, max_iter
     )
     w = weights_at(problem, y)
     rounding = problem.rounding(y)
@@ -86,59 +84,62 @@ def minimise(
     rows: IntVector,
     cols: IntVector,
     cost: Vector,
-    inverse: float | Vector,
+    inverse: Vector,
     alpha: float,
     zeta: float,
     y: Vector,
     tol: float,
     max_iter: int,
 ) -> tuple[Vector, float, float, int]:
-    """The multipliers reached, primal and duality gap there, and the number of steps."""
+    """The multipliers reached, primal and duality gap there, and the number of steps; `y` may be overwritten.
+
+    The start is judged as a step of length 0 would be, so that the loops over pairs stand, and are compiled, once.
+    """
     n = y.size
-    degrees, gradient = np.empty(n), np.empty(n)
-    trial, trial_gradient = np.empty(n), np.empty(n)
-    squares, n_active = weight_sums(all_pairs, rows, cols, cost, inverse, y, degrees)
-    value, noise, gap, relative = _measure(y, degrees, squares, alpha, zeta, gradient)
-    left, right, factors = list_active(all_pairs, rows, cols, cost, inverse, y, n_active)
-    n_iter = 0
-    while relative > tol and n_iter < max_iter:
-        # Without a finite gap yet, the first tolerance will do
-        accuracy = max(min(CG_TOL, 0.1 * np.sqrt(relative)), CG_BEST)
-        way = direction(left, right, factors, alpha, y, gradient, accuracy)
-        slope, step = 0.0, 1.0
+    degrees, gradient, trial_gradient = np.empty(n), np.empty(n), np.empty(n)
+    trial, way = np.empty(n), np.empty(n)
+    for v in range(n):
+        way[v] = 0.0
+    value, noise, gap, relative = np.inf, 0.0, np.inf, np.inf
+    slope, step = 0.0, 0.0
+    n_iter, halvings = -1, 0
+    while halvings <= MAX_HALVINGS:
         for v in range(n):
-            slope += gradient[v] * way[v]
-            if way[v] < 0.0:
-                step = min(step, -KEEP_POSITIVE * y[v] / way[v])
-        moved = False
-        if slope < 0.0:
-            for _ in range(MAX_HALVINGS):
-                for v in range(n):
-                    trial[v] = y[v] + step * way[v]
-                squares, n_active = weight_sums(all_pairs, rows, cols, cost, inverse, trial, degrees)
-                trial_value, noise_here, gap_here, relative_here = _measure(
-                    trial, degrees, squares, alpha, zeta, trial_gradient
-                )
-                slope_here = 0.0
-                for v in range(n):
-                    slope_here += trial_gradient[v] * way[v]
-                change = trial_value - value
-                # Near the optimum F is flat to rounding, while its slope can still be told: a slope well reduced
-                # is progress there.
-                if change <= SUFFICIENT_DECREASE * step * slope or (
-                    change <= noise and abs(slope_here) <= SLOPE_REDUCTION * abs(slope)
-                ):
-                    moved = True
-                    break
-                step /= 2.0
-        if not moved:  # no digit left to gain
-            break
+            trial[v] = y[v] + step * way[v]
+        squares, n_active = weight_sums(all_pairs, rows, cols, cost, inverse, trial, degrees)
+        trial_value, noise_here, gap_here, relative_here = _measure(
+            trial, degrees, squares, alpha, zeta, trial_gradient
+        )
+        slope_here = 0.0
+        for v in range(n):
+            slope_here += trial_gradient[v] * way[v]
+        change = trial_value - value
+        # Near the optimum F is flat to rounding, while its slope can still be told: a slope well reduced is progress
+        if not (
+            n_iter < 0
+            or change <= SUFFICIENT_DECREASE * step * slope
+            or (change <= noise and abs(slope_here) <= SLOPE_REDUCTION * abs(slope))
+        ):
+            step /= 2.0
+            halvings += 1
+            continue
         y, trial = trial, y
         gradient, trial_gradient = trial_gradient, gradient
         value, noise, gap, relative = trial_value, noise_here, gap_here, relative_here
         n_iter += 1
-        if relative > tol:
-            left, right, factors = list_active(all_pairs, rows, cols, cost, inverse, y, n_active)
+        if not relative > tol or n_iter >= max_iter:
+            break
+        left, right, factors = list_active(all_pairs, rows, cols, cost, inverse, y, n_active)
+        # Without a finite gap yet, the first tolerance will do
+        accuracy = max(min(CG_TOL, 0.1 * np.sqrt(relative)), CG_BEST)
+        way = direction(left, right, factors, alpha, y, gradient, accuracy)
+        slope, step, halvings = 0.0, 1.0, 1
+        for v in range(n):
+            slope += gradient[v] * way[v]
+            if way[v] < 0.0:
+                step = min(step, -KEEP_POSITIVE * y[v] / way[v])
+        if not slope < 0.0:  # no digit left to gain
+            break
     return y, gap - value + alpha * n * (1 - np.log(alpha)), gap, n_iter
 
 
@@ -171,30 +172,41 @@ def _measure(
 
 @kernel
 def direction(
-    rows: IntVector, cols: IntVector, factors: float | Vector, alpha: float, y: Vector, gradient: Vector, tol: float
+    rows: IntVector, cols: IntVector, factors: Vector, alpha: float, y: Vector, gradient: Vector, tol: float
 ) -> Vector:
-    """Newton's direction by conjugate gradients, preconditioned by the diagonal."""
+    """Newton's direction by conjugate gradients, preconditioned by the diagonal. One factor of all is divided out."""
     n = y.size
-    barrier = alpha / (y * y)
-    diagonal = barrier.copy()
+    alike = factors.size == 1
+    scale = 1.0 / factors[0] if alike else 1.0
+    barrier, diagonal, product = np.empty(n), np.empty(n), np.empty(n)
+    x, residual, search = np.empty(n), np.empty(n), np.empty(n)
+    for v in range(n):
+        barrier[v] = scale * alpha / (y[v] * y[v])
+        diagonal[v] = barrier[v]
     for e in range(rows.size):
-        diagonal[rows[e]] += value_at(factors, e)
-        diagonal[cols[e]] += value_at(factors, e)
-    x = np.zeros(n)
-    residual = -gradient
-    search = residual / diagonal
-    product = np.empty(n)
+        factor = 1.0 if alike else factors[e]
+        diagonal[rows[e]] += factor
+        diagonal[cols[e]] += factor
     size = 0.0
     for v in range(n):
+        x[v] = 0.0
+        residual[v] = -scale * gradient[v]
+        search[v] = residual[v] / diagonal[v]
         size += residual[v] * search[v]
     goal = tol * tol * size
     for _ in range(CG_MAX_ITER):
         for v in range(n):
             product[v] = barrier[v] * search[v]
-        for e in range(rows.size):
-            value = value_at(factors, e) * (search[rows[e]] + search[cols[e]])
-            product[rows[e]] += value
-            product[cols[e]] += value
+        if alike:
+            for e in range(rows.size):
+                value = search[rows[e]] + search[cols[e]]
+                product[rows[e]] += value
+                product[cols[e]] += value
+        else:
+            for e in range(rows.size):
+                value = factors[e] * (search[rows[e]] + search[cols[e]])
+                product[rows[e]] += value
+                product[cols[e]] += value
         curvature = 0.0
         for v in range(n):
             curvature += search[v] * product[v]

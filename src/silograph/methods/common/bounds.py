@@ -56,7 +56,7 @@ def dual_parts(problem: LocalProblem, force: Vector, *, rho: float, start: Vecto
     y, primal, gap, _ = minimise(
         *problem.pairs.index,
         problem.cost + feasible,
-        1 / problem.quadratic,
+        problem.inverse,
         problem.alpha,
         problem.zeta,
         start.copy(),

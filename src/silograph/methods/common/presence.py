@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 import numpy as np
-from scipy.sparse.csgraph import connected_components
 
 from silograph._util.checks import list_names
 from silograph._util.types import IntVector, Vector
@@ -75,6 +74,8 @@ def _strangers(n_nodes: int, nodes: Mapping[str, IntVector | None]) -> list[list
         alike.setdefault(np.isin(np.arange(n_nodes), some).tobytes(), []).append(name)
     if not alike:
         return []
+    from scipy.sparse.csgraph import connected_components  # slow to load, for silos that lack nodes
+
     has = np.array([np.frombuffer(one, dtype=np.bool_) for one in alike], dtype=np.float64)
     n_groups, number = connected_components(has @ has.T >= 2, directed=False)
     return [
