@@ -16,6 +16,7 @@ from silograph._util.types import Vector
 from silograph._util.vectors import dot
 from silograph.local.problem import LocalProblem
 from silograph.local.pull_strength import (
+    FORCE_TOL,
     MAX_NEWTON_ITER,
     MAX_PROX_SOLVES,
     ROUGH_TOL,
@@ -64,11 +65,18 @@ def resting_force(problem: LocalProblem, w: Vector, degrees: Vector | None = Non
 
 
 def prox_step(
-    problem: LocalProblem, anchor: Vector, *, metric: Vector | None, rho: float, strength: float, start: Vector | None
+    problem: LocalProblem,
+    anchor: Vector,
+    *,
+    metric: Vector | None,
+    rho: float,
+    strength: float,
+    start: Vector | None,
+    tol: float = FORCE_TOL,
 ) -> ProxResult:
     """Solve the local step; `strength` and `start` are those of the last one. `metric` m is infinite if None.
 
-    The equation ‖v(s)‖ = ρ is solved by Newton's method (pull_strength.py).
+    The equation ‖v(s)‖ = ρ is solved by Newton's method (pull_strength.py), to a relative error of `tol`.
     """
     fused_excess = np.nan
     if metric is None:
@@ -102,6 +110,7 @@ def prox_step(
         at,
         metric is None,
         first.copy(),
+        max(tol, FORCE_TOL),
     )
     if status == TOO_HARD:
         return _search_slowly(problem, anchor, stiff, rho, unit, at, first, fused=metric is None)

@@ -22,8 +22,9 @@ from silograph.local.solvers.newton import direction, minimise
 
 # Measured on the tests' 116 joint problems of up to 40 nodes (tests/silo_problems.py): 17 593 searches take 54 112
 # solves, at most 29 each. None of what is below changes the number of rounds.
-FORCE_TOL = 1e-11  # relative; 1e-10 saves 4 % of the solves, 1e-12 costs 4 % and up to 54 in one search
+FORCE_TOL = 1e-11  # relative, the finest; 1e-10 saves 4 % of the solves, 1e-12 costs 4 % and up to 54 in one search
 SOLVE_TOL = 1e-20  # relative gap of a solve: weights to 1e-10. At 1e-14 some searches take all 60, 1e-24 gains nothing
+FINER = 0.1  # the weights of a solve, than the force that is asked for
 ROUGH_TOL = 1e-9  # where rounding forbids that; between 1e-8 and 1e-12 nothing changes
 MAX_NEWTON_ITER = cast(int, np.int64(60))  # a plain 60 is a type of its own: `minimise` would be compiled once more
 MAX_PROX_SOLVES = 60
@@ -51,7 +52,7 @@ def next_coordinate(at: float, excess: float, slope: float, strong_at: float, we
 @kernel
 def find_pull_strength(
     all_pairs: bool, rows: IntVector, cols: IntVector, cost: Vector, quadratic: float, alpha: float,
-    zeta: float, anchor: Vector, metric: Vector, rho: float, unit: float, at: float, fused: bool, y: Vector,
+    zeta: float, anchor: Vector, metric: Vector, rho: float, unit: float, at: float, fused: bool, y: Vector, tol: float,
 ) -> tuple[int, float, Vector, Vector, Vector, int]:  # fmt: skip
     """Whether the search was done or too hard, where it ended, w, force, multipliers and the number of solves.
 
@@ -62,6 +63,7 @@ def find_pull_strength(
     w, force, push = np.empty(n_pairs), np.empty(n_pairs), np.empty(n_pairs)
     strong_at = 0.0 if fused else np.nan
     weak_at = np.nan
+    solve_tol = max(SOLVE_TOL, (FINER * tol) ** 2)
     for turn in range(MAX_PROX_SOLVES):
         loose = np.expm1(at) / unit  # 1/s
         inverses, largest = 0.0, 0.0
@@ -71,7 +73,7 @@ def find_pull_strength(
             inverse[e] = 1.0 / (quadratic + k[e])
             inverses += inverse[e]
         y, primal, gap, _ = minimise(
-            all_pairs, rows, cols, own_cost, inverse, alpha, zeta, y, SOLVE_TOL, MAX_NEWTON_ITER
+            all_pairs, rows, cols, own_cost, inverse, alpha, zeta, y, solve_tol, MAX_NEWTON_ITER
         )
         for v in range(y.size):
             largest = max(largest, y[v])
@@ -87,7 +89,7 @@ def find_pull_strength(
             square += force[e] * force[e]
         size = np.sqrt(square)
         excess = np.log(size / rho) if size > 0.0 else -np.inf
-        done = abs(excess) <= FORCE_TOL or (at == 0.0 and excess <= 0.0)
+        done = abs(excess) <= tol or (at == 0.0 and excess <= 0.0)
         if not done:
             if excess > 0.0:
                 strong_at = at
