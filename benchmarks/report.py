@@ -27,6 +27,14 @@ class Table:
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
 
+    def markdown(self, level: str) -> list[str]:
+        """Its lines in Markdown, under a heading of this level."""
+        return [f"{level} {self.title}", "", *self.rows_markdown()]
+
+    def rows_markdown(self) -> list[str]:
+        """The same without the title."""
+        return [_line(self.header), "|---" * len(self.header) + "|", *map(_line, self.rows)]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
@@ -55,8 +63,7 @@ class Page:
         """The same as a Markdown page."""
         lines = [f"# {self.title}", "", *self.introduction]
         for table in self.tables:
-            rows = [_line(table.header), "|---" * len(table.header) + "|", *map(_line, table.rows)]
-            lines += ["", f"## {table.title}", "", *rows]
+            lines += ["", *table.markdown("##")]
         return "\n".join([*lines, "", "## As measured", "", *(f"* {line}" for line in self.claims), ""])
 
 
@@ -67,9 +74,14 @@ def machine_lines(report: Record, cores: str) -> list[str]:
     records = records_of(report)
     lines = [f"{machine['cpu']}, {cores}, {machine['system']},", f"Python {machine['python']}, {versions}."]
     lines += ["", load_line(records, machine["cpu_count"])]
-    codes = {one["made"]["code"] for one in records}
-    if len(codes) > 1:
-        lines += ["", f"**Measured on {len(codes)} versions of silograph: run it anew before quoting.**"]
+    mixed = {
+        "versions of the code": {one["made"]["code"] for one in records},
+        "processors": {one["made"]["cpu"] for one in records},
+        "settings": {str(one["made"]["effort"]) for one in records},
+    }
+    told = [f"{len(values)} {name}" for name, values in mixed.items() if len(values) > 1]
+    if told:
+        lines += ["", f"**Measured with {' and '.join(told)}: run it anew before quoting.**"]
     return [*lines, ""]
 
 
