@@ -66,10 +66,12 @@ def draw_solvers(records: Sequence[Record], competitors: Sequence[Competitor], t
             here = [one for one in records if (one["case"]["dataset"], one["case"]["degree"]) == kind]
             for competitor, colour in zip(columns(records, competitors), (OURS_COLOUR, *COLOURS), strict=True):
                 timed = [(one["case"]["n_nodes"], laps_of(one, competitor.name, target)) for one in here]
-                points = sorted((size, spread(laps)) for size, laps in timed if laps)
+                points = sorted(((size, spread(laps)) for size, laps in timed if laps), key=lambda point: point[0])
                 if points:
                     sizes, spreads = zip(*points, strict=True)
-                    _add_bars(panel, sizes, spreads, "-", competitor.name, colour)
+                    _add_bars(
+                        panel, sizes, spreads, "-", competitor.name, colour, 2.5 if competitor.name == OURS else 1
+                    )
             panel.set(xscale="log", yscale="log", xlabel="d", title=f"{kind[0]}, degree {kind[1]}")
             panel.minorticks_off()
             panel.grid(alpha=0.3)
@@ -103,11 +105,11 @@ def _add_curve(panel: Any, curve: Curve, name: str, colour: str) -> None:
 
 
 def _add_bars(
-    panel: Any, sizes: Sequence[float], spreads: Sequence[Spread], line: str, label: str, colour: str
+    panel: Any, sizes: Sequence[float], spreads: Sequence[Spread], line: str, label: str, colour: str, width: float = 1
 ) -> None:
     middle = [one.median for one in spreads]
     reach = [[one.median - one.least for one in spreads], [one.most - one.median for one in spreads]]
-    panel.errorbar(sizes, middle, yerr=reach, fmt=f"o{line}", ms=3, lw=1, color=colour, label=label)
+    panel.errorbar(sizes, middle, yerr=reach, fmt=f"o{line}", ms=3, lw=width, color=colour, label=label)
 
 
 def _finish(panel: Any, growth: Growth, axis: str, what: str) -> None:

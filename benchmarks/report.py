@@ -41,7 +41,8 @@ class Page:
     """All that is told about a suite's measurements."""
 
     title: str
-    introduction: Sequence[str]
+    introduction: Sequence[str]  # what it was measured on
+    how_to_read: str  # the tables
     tables: Sequence[Table]
     claims: Sequence[str]
 
@@ -61,7 +62,7 @@ class Page:
 
     def markdown(self) -> str:
         """The same as a Markdown page."""
-        lines = [f"# {self.title}", "", *self.introduction]
+        lines = [f"# {self.title}", "", *self.introduction, "", self.how_to_read]
         for table in self.tables:
             lines += ["", *table.markdown("##")]
         return "\n".join([*lines, "", "## As measured", "", *(f"* {line}" for line in self.claims), ""])
@@ -82,7 +83,7 @@ def machine_lines(report: Record, cores: str) -> list[str]:
     told = [f"{len(values)} {name}" for name, values in mixed.items() if len(values) > 1]
     if told:
         lines += ["", f"**Measured with {' and '.join(told)}: run it anew before quoting.**"]
-    return [*lines, ""]
+    return lines
 
 
 def records_of(report: Record) -> list[Record]:
@@ -180,7 +181,8 @@ def exponent(law: PowerLaw | None) -> str:
     """A power law for people."""
     if law is None:
         return "too few sizes"
-    return f"{law.exponent:.2f} ({law.low:.2f} to {law.high:.2f})"
+    slope, low, high = (f"{round(one, 2) + 0.0:.2f}" for one in (law.exponent, law.low, law.high))  # never −0.00
+    return f"{slope} ({low} to {high})"
 
 
 def _figure(ratio: float) -> str:

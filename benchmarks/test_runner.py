@@ -44,7 +44,9 @@ def suite_of(n_cases: int, measured: list[int], *, killed_at: int | None = None)
 @pytest.fixture
 def runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Run a made-up suite as the command does; what is in its file then."""
-    monkeypatch.setattr(saved, "page_of", lambda suite, report: Page(title="", introduction=[], tables=[], claims=[]))
+    monkeypatch.setattr(
+        saved, "page_of", lambda suite, report: Page(title="", introduction=[], how_to_read="", tables=[], claims=[])
+    )
 
     def go(suite: Suite, *arguments: str) -> list[int]:
         monkeypatch.setattr(run, "find_suite", lambda name: suite)

@@ -108,7 +108,7 @@ def points(nodes: Sequence[int], samples: Sequence[int], silos: Sequence[int], n
 
 
 GROWTH = points(
-    (20, 50, 100, 200, 500, 1000), (100, 300, 1000, 3000, 10_000), (2, 5, 10, 25, 50, 100, 200), TIMED_NODES
+    (20, 50, 100, 200, 300, 500, 700, 1000), (100, 300, 1000, 3000, 10_000), (2, 5, 10, 25, 50, 100, 200), TIMED_NODES
 )
 QUICK_GROWTH = points((10, 20, 40), (100, 300, 1000), (2, 5, 10), 20)
 

@@ -17,7 +17,7 @@ PEERS = tuple(one for one in COMPETITORS if one.same_model and one.name not in (
 def claims(report: Record) -> list[str]:
     """All claims, as measured."""
     lines = [line for one in PEERS for line in _lead(report.get("instances", []), one)]
-    timed = [_total(one) for one in report.get("growth", []) if is_timed(one)]
+    timed = [study_seconds(one) for one in report.get("growth", []) if is_timed(one)]
     return lines + [
         f"{TIMED_SILOS} silos of {TIMED_NODES} nodes: {durations(seconds)} (aim: below {TIMED_LIMIT:g} s)"
         for seconds in timed
@@ -30,7 +30,8 @@ def is_timed(record: Record) -> bool:
     return (case["axis"], case["n_silos"], case["n_nodes"]) == ("n_silos", TIMED_SILOS, TIMED_NODES)
 
 
-def _total(record: Record) -> list[float]:
+def study_seconds(record: Record) -> list[float]:
+    """The processor seconds of whole studies, from signals to graphs."""
     stages = record["seconds"]
     return [sum(parts) for parts in zip(stages["costs"], stages["setup"], stages["rounds"], strict=True)]
 

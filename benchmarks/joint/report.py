@@ -28,7 +28,8 @@ def page(report: Record) -> Page:
     tables = [table for part, maker in makers.items() if report.get(part) for table in maker(report[part])]
     return Page(
         title="Several silos: time to the joint optimum",
-        introduction=[*machine_lines(report, cores), HOW_TO_READ],
+        introduction=machine_lines(report, cores),
+        how_to_read=HOW_TO_READ,
         tables=tables,
         claims=claims(report),
     )

@@ -20,7 +20,8 @@ HOW_TO_READ = (
     "A cell: processor time to relative gap 1e-4 / to 1e-8, in the median of laps in which solvers took turns; those "
     "times over silograph's of the same lap, median (least–most); for CVXPY also the solver's own time, without "
     "translation; peak memory of the process. never: not within the limit (best gap instead). Growth: processor time, "
-    "median (least to most); an exponent is the slope of log time over log size. Small print in the README."
+    "median (least to most) over signals drawn anew; an exponent is the slope of log time over log size. "
+    "Small print in the README."
 )
 
 
@@ -31,7 +32,8 @@ def page(report: Record) -> Page:
     cores = f"one of {report['machine']['cpu_count']} cores, time limit {limits} s"
     return Page(
         title="One silo: time to certified accuracy",
-        introduction=[*machine_lines(report, cores), HOW_TO_READ],
+        introduction=machine_lines(report, cores),
+        how_to_read=HOW_TO_READ,
         tables=[*([_instances(records)] if records else []), *growth_of(report).tables()],
         claims=claims(records),
     )

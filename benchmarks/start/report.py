@@ -28,7 +28,8 @@ def page(report: Record) -> Page:
     ]
     return Page(
         title="The command line: what a start costs",
-        introduction=[*machine_lines(report, f"{report['machine']['cpu_count']} cores"), HOW_TO_READ],
+        introduction=machine_lines(report, f"{report['machine']['cpu_count']} cores"),
+        how_to_read=HOW_TO_READ,
         tables=[
             Table(
                 title=f"Learning from {learned}", header=["command", "processor time", "wall clock", "runs"], rows=rows
