@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from benchmarks.fits import Curve, curve
-from benchmarks.report import Table, durations, exponent, spread
+from benchmarks.fits import Curve, curve, spread
+from benchmarks.report import Table, durations, exponent
 from benchmarks.suite import Record
 
 WORDS = {

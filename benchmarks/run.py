@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import mean
+from subprocess import TimeoutExpired
 
 from benchmarks.page import write_page
-from benchmarks.processes import ROOT
+from benchmarks.processes import ROOT, StepError
 from benchmarks.saved import Saved, made_by
 from benchmarks.suite import FULL, NAMES, QUICK, Case, Effort, find_suite
 
@@ -50,20 +51,28 @@ def main(arguments: Sequence[str] | None = None) -> None:
     effort = replace(effort, time_limit=options.time_limit or effort.time_limit)
     prefix = "quick." if options.quick else ""
     saved = [Saved(find_suite(name), options.out / f"{prefix}{name}.json") for name in options.suites]
-    run([task for one in saved for task in _tasks(one, options, effort)], effort)
+    failed = run([task for one in saved for task in _tasks(one, options, effort)], effort)
     for one in saved:
         one.write_page().show()
     if options.out == RESULTS and not options.quick:
         print(write_page())
+    if failed:
+        raise SystemExit("\n".join(["Not measured, run again to try once more:", *failed]))
 
 
-def run(tasks: Sequence[Task], effort: Effort) -> None:
-    """Measure one after the other, telling how far it is and how long the rest may take."""
+def run(tasks: Sequence[Task], effort: Effort) -> list[str]:
+    """Measure one after the other, telling how far it is and how long the rest may take; what failed, and why."""
+    failed = []
     for k, task in enumerate(tasks):
         left = sum(later.expected() for later in tasks[k:])
         print(f"[{k + 1}/{len(tasks)}, about {left / 60:.0f} min left] {task}", flush=True)
-        task.saved.measure(task.part, task.case, effort)
+        try:
+            task.saved.measure(task.part, task.case, effort)
+        except (StepError, TimeoutExpired) as error:
+            failed.append(f"{task}: {error}")
+            continue
         task.saved.write_page()
+    return failed
 
 
 def _tasks(saved: Saved, options: argparse.Namespace, effort: Effort) -> list[Task]:

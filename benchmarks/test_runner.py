@@ -16,7 +16,7 @@ import pytest
 from benchmarks import run, saved
 from benchmarks.contest import Contest
 from benchmarks.page import draw, markdown, read
-from benchmarks.processes import ROOT
+from benchmarks.processes import ROOT, StepError
 from benchmarks.report import Page, cell, ratio_of, records_of
 from benchmarks.suite import NAMES, OURS, QUICK, Competitor, Effort, Part, Record, Suite, find_suite
 
@@ -28,12 +28,16 @@ class Number:
     value: int
 
 
-def suite_of(n_cases: int, measured: list[int], *, killed_at: int | None = None) -> Suite:
-    """A suite that notes what it measures, and is killed at some case."""
+def suite_of(
+    n_cases: int, measured: list[int], *, killed_at: int | None = None, failing_at: int | None = None
+) -> Suite:
+    """A suite that notes what it measures, and is killed at some case, or fails there."""
 
     def measure(case: Number, effort: Effort, earlier: Sequence[Record]) -> Record:
         if case.value == killed_at:
             raise KeyboardInterrupt
+        if case.value == failing_at:
+            raise StepError("failed: no memory")
         measured.append(case.value)
         return {"square": case.value**2}
 
@@ -62,6 +66,14 @@ def test_after_a_kill_nothing_is_lost_and_nothing_is_measured_twice(runner) -> N
         runner(suite_of(6, measured, killed_at=3))
     assert runner(suite_of(6, measured)) == [0, 1, 4, 9, 16, 25]
     assert measured == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_case_that_fails_is_told_and_the_others_are_measured(runner) -> None:
+    measured: list[int] = []
+    with pytest.raises(SystemExit, match=r"one_silo, numbers: Number\(value=1\): failed: no memory"):
+        runner(suite_of(3, measured, failing_at=1))
+    assert runner(suite_of(3, measured)) == [0, 1, 4]
+    assert measured == [0, 2, 1]
 
 
 def test_a_case_of_other_code_or_settings_is_measured_anew(runner, monkeypatch: pytest.MonkeyPatch) -> None:
