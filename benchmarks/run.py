@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     prefix = "quick." if options.quick else ""
     saved = [Saved(find_suite(name), options.out / f"{prefix}{name}.json") for name in options.suites]
     failed = run([task for one in saved for task in _tasks(one, options, effort)], effort)
-    for one in saved:
+    for one in filter(None, saved):
         one.write_page().show()
     if options.out == RESULTS and not options.quick:
         print(write_page())

@@ -52,6 +52,9 @@ class Saved:
         self.suite, self.path = suite, path
         self._report: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
 
+    def __bool__(self) -> bool:
+        return bool(self._report)
+
     def find(self, part: str, case: Case) -> Record | None:
         """What was last measured on this case, by whatever code."""
         same = (one for one in self._report.get(part, []) if one["case"] == asdict(case))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from benchmarks.fits import Spread
 from benchmarks.growth import Growth
 from benchmarks.one_silo.catalogue import AXES, EVERYBODY, FITTED_FROM, STAGES, Case
-from benchmarks.report import Page, Table, cell, columns, machine_lines, ratio_of, times_spread
+from benchmarks.report import Page, Table, cell, columns, machine_lines, ratio_of, records_of, times_spread
 from benchmarks.suite import OURS, Competitor, Record
 
 CLAIMED_SIZES = (500, 1000)
@@ -28,7 +28,8 @@ HOW_TO_READ = (
 def page(report: Record) -> Page:
     """The tables and the claims."""
     records = report.get("instances", [])
-    limits = " to ".join(f"{limit:g}" for limit in sorted({one["made"]["effort"]["time_limit"] for one in records}))
+    every = {one["made"]["effort"]["time_limit"] for one in records_of(report)}
+    limits = " to ".join(f"{limit:g}" for limit in sorted(every))
     cores = f"one of {report['machine']['cpu_count']} cores, time limit {limits} s"
     return Page(
         title="One silo: time to certified accuracy",
