@@ -1,1 +1,1 @@
-"""How fast silograph is beside others: `python -m benchmarks.run one_silo`, or `joint` for several silos."""
+"""How fast silograph is beside others, and how its costs grow: `python -m benchmarks.run`."""

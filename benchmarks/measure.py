@@ -1,7 +1,8 @@
 """Time to reach a relative error: the clock stands still while an answer is scored.
 
-An iterative method is looked at after 0, 1, 2, 3, … iterations, and each 5 % more from 20 on, for each of its steps.
-The step that got there first counts. What was found is then repeated without looks in between.
+First a search: what a solver needs for each target. An iterative method is looked at after 0, 1, 2, 3, … iterations,
+and each 5 % more from 20 on, for each of its steps; the step that got there first counts. A function is called with one
+setting after another. What was found is then timed without looks in between, in laps, so that solvers can take turns.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from typing import Any, TypeVar
 from benchmarks.solver import Answer, Iterative, OtherModel, Problem, Setting, WholeCall
 
 SPACING = 0.05
+CALLS = 3, 1001  # of the same work in one lap: as many between these as fit into the seconds below
+LAP = 0.1
+LONG = 0.25  # seconds: what takes as long is done once in a lap
 
 T = TypeVar("T")
 
@@ -26,18 +30,35 @@ class Ruler:
     targets: tuple[float, ...]  # relative errors
     score: Callable[[Problem, Answer, float], float]  # problem, answer, lower bound; the relative error
     clock: Callable[[], float]
-    summary: Callable[[Sequence[float]], float]  # of the times of the same work
-    repeats: tuple[int, int]  # as many as fit into the seconds below, between these
-    repeating: float
-    repeated_below: float = math.inf  # seconds: what takes longer is not repeated
+    summary: Callable[[Sequence[float]], float]  # of the times of the same work in one lap
+
+
+def timed(function: Callable[[], T], ruler: Ruler) -> tuple[float, T]:
+    """The seconds a call takes, and its result."""
+    begun = ruler.clock()
+    result = function()
+    return ruler.clock() - begun, result
+
+
+def repeat(function: Callable[[], T], ruler: Ruler) -> tuple[float, list[T]]:
+    """The time of a call, out of several if it is short, and what the calls gave."""
+    times: list[float] = []
+    results = []
+    least, most = CALLS
+    while len(times) < least or (sum(times) < LAP and len(times) < most):
+        seconds, result = timed(function, ruler)
+        times.append(seconds)
+        results.append(result)
+        if seconds >= LONG:
+            break
+    return ruler.summary(times), results
 
 
 @dataclass(slots=True)
-class Measured:
-    """What was found out about one solver on one instance."""
+class Found:
+    """What the search found out about one solver on one instance."""
 
-    seconds: dict[float, float] = field(default_factory=dict)  # per target that was reached
-    solver_seconds: dict[float, float] = field(default_factory=dict)  # the solver's own share, where it tells
+    seconds: dict[float, float] = field(default_factory=dict)  # per target that was reached, of the search alone
     effort: dict[float, Any] = field(default_factory=dict)  # step and iterations, or the setting of the call
     best_error: float = math.inf
     diverged: bool = False  # whether the last answer was not of numbers
@@ -45,12 +66,18 @@ class Measured:
     def as_record(self) -> dict[str, Any]:
         """What is saved."""
         return {
-            "outcome": "diverged" if self.diverged and not self.seconds else "ran",
-            "seconds": {f"{target:g}": seconds for target, seconds in self.seconds.items()},
-            "solver_seconds": {f"{target:g}": seconds for target, seconds in self.solver_seconds.items()},
-            "effort": {f"{target:g}": effort for target, effort in self.effort.items()},
+            "outcome": "diverged" if self.diverged and not self.effort else "ran",
+            "effort": by_name(self.effort),
             "best_error": self.best_error if math.isfinite(self.best_error) else None,
         }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lap:
+    """The seconds to each target, this time."""
+
+    seconds: dict[float, float]
+    solver_seconds: dict[float, float]  # the solver's own share, where it tells
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +88,7 @@ class Measurement:
     problem: Problem
     lower_bound: float
     limit: float  # seconds on the clock
-    found: Measured = field(default_factory=Measured)
+    found: Found = field(default_factory=Found)
 
     def note(self, answers: Iterable[Answer]) -> float:
         """Score the answers; the least error among them."""
@@ -73,38 +100,15 @@ class Measurement:
         self.found.diverged = not finite
         return error
 
-    def timed(self, function: Callable[[], T]) -> tuple[float, T]:
-        """The seconds a call takes, and its result."""
-        begun = self.ruler.clock()
-        result = function()
-        return self.ruler.clock() - begun, result
-
-    def repeat(self, function: Callable[[], T], first: float) -> tuple[float, list[T]]:
-        """The time of several calls and of one before, and the calls' results."""
-        times, results = [first], []
-        least, most = self.ruler.repeats
-        while first < self.ruler.repeated_below:
-            seconds, result = self.timed(function)
-            times.append(seconds)
-            results.append(result)
-            spent = sum(times[1:])
-            enough = len(results) >= most or (len(results) >= least and spent >= self.ruler.repeating)
-            if enough or spent > 5 * self.ruler.repeating:
-                break
-        return self.ruler.summary(times), results
-
     def watch(self, solver: Iterative) -> None:
-        """Find the times of an iterative method."""
+        """Find what an iterative method needs."""
         solver.begin(self.problem, solver.steps[0]).advance(2)
         for step in solver.steps:
             self._watch_step(solver, step)
-        for target, (step, n_iter) in self.found.effort.items():
-            again = partial(_replay, solver, self.problem, step, n_iter)
-            self.found.seconds[target] = self.repeat(again, self.found.seconds[target])[0]
 
     def _watch_step(self, solver: Iterative, step: float | None) -> None:
         found, limit = self.found, self.limit / len(solver.steps)
-        spent, run = self.timed(partial(solver.begin, self.problem, step))
+        spent, run = timed(partial(solver.begin, self.problem, step), self.ruler)
         n_iter, missed = 0, set(self.ruler.targets)
         while True:
             error = self.note(run.answers())
@@ -116,11 +120,11 @@ class Measurement:
             if not missed or hopeless or spent >= limit or (n_iter > 20 and found.diverged):
                 return
             stride = max(1, int(SPACING * n_iter))
-            spent += self.timed(partial(run.advance, stride))[0]
+            spent += timed(partial(run.advance, stride), self.ruler)[0]
             n_iter += stride
 
     def call(self, solver: WholeCall) -> None:
-        """Find the times of a function."""
+        """Find what a function needs."""
         if solver.warm_up is not None:
             solver.warm_up(self.problem)
         else:
@@ -131,42 +135,53 @@ class Measurement:
 
     def _call_for(self, solver: WholeCall, target: float, known: dict[Setting, tuple[float, float]]) -> None:
         for setting in solver.settings(target):
-            again = partial(solver.call, self.problem, setting, self.limit)
             if setting not in known:
                 if sum(seconds for seconds, _ in known.values()) > solver.until * self.limit:
                     return
-                seconds, answer = self.timed(again)
+                seconds, answer = timed(partial(solver.call, self.problem, setting, self.limit), self.ruler)
                 known[setting] = seconds, self.note([answer])
             seconds, error = known[setting]
             if error <= target:
-                self.found.seconds[target], answers = self.repeat(again, seconds)
-                self.found.effort[target] = setting
-                own = [answer.solver_seconds for answer in answers if answer.solver_seconds is not None]
-                if own:
-                    self.found.solver_seconds[target] = self.ruler.summary(own)
+                self.found.seconds[target], self.found.effort[target] = seconds, setting
                 return
 
+    def lap(self, solver: Iterative | WholeCall) -> Lap:
+        """Do what was found for each target once more."""
+        seconds, own = {}, {}
+        for target, effort in self.found.effort.items():
+            if isinstance(solver, Iterative):
+                seconds[target], _ = repeat(partial(_replay, solver, self.problem, *effort), self.ruler)
+                continue
+            seconds[target], answers = repeat(partial(solver.call, self.problem, effort, self.limit), self.ruler)
+            told = [answer.solver_seconds for answer in answers if answer.solver_seconds is not None]
+            if told:
+                own[target] = self.ruler.summary(told)
+        return Lap(seconds=seconds, solver_seconds=own)
 
-def measure(
+
+def search(
     solver: Iterative | WholeCall, problem: Problem, lower_bound: float, limit: float, ruler: Ruler
-) -> Measured:
-    """Warm up, then find the times to all targets, giving up after `limit` seconds on the clock."""
+) -> Measurement:
+    """Warm up, then find what all targets need, giving up after `limit` seconds on the clock."""
     measurement = Measurement(ruler, problem, lower_bound, limit)
     if isinstance(solver, Iterative):
         measurement.watch(solver)
     else:
         measurement.call(solver)
-    return measurement.found
+    return measurement
 
 
-def time_other(solver: OtherModel, problem: Problem, degree: float, ruler: Ruler) -> dict[str, float]:
-    """The time of the penalty whose graphs are nearest to this degree, and of the very first call."""
-    measurement = Measurement(ruler, problem, -math.inf, math.inf)
-    first, _ = measurement.timed(partial(solver.call, problem, solver.penalties[0]))
+def by_name(values: dict[float, T]) -> dict[str, T]:
+    """The same by the names that targets have in files."""
+    return {f"{target:g}": value for target, value in values.items()}
+
+
+def time_other(solver: OtherModel, problem: Problem, degree: float, laps: int, ruler: Ruler) -> dict[str, Any]:
+    """The times of the penalty whose graphs are nearest to this degree, and of the very first call."""
+    first, _ = timed(partial(solver.call, problem, solver.penalties[0]), ruler)
     degrees = {penalty: solver.call(problem, penalty) for penalty in solver.penalties}
     penalty = min(degrees, key=lambda one: abs(degrees[one] - degree))
-    again = partial(solver.call, problem, penalty)
-    seconds, _ = measurement.repeat(again, measurement.timed(again)[0])
+    seconds = [repeat(partial(solver.call, problem, penalty), ruler)[0] for _ in range(laps)]
     return {"seconds": seconds, "first_seconds": first, "penalty": penalty, "degree": degrees[penalty]}
 
 

@@ -7,17 +7,18 @@ import importlib
 import numpy as np
 import pytest
 
-from benchmarks.joint.catalogue import COMPETITORS, NEIGHBOURS, Case
+from benchmarks.joint.catalogue import COMPETITORS, NEIGHBOURS, ROUND_NODES, STAGES, Case
 from benchmarks.joint.claims import claims
 from benchmarks.joint.datasets import build, silos_of, with_squares
+from benchmarks.joint.growth import time_stages
 from benchmarks.joint.objective import JointProblem, lower_bound, objective, relative_error
 from benchmarks.joint.report import page
-from benchmarks.joint.scaling import many_silos, regime
+from benchmarks.joint.rounds import count, regime
 from benchmarks.joint.solvers import admm, algorithm1_numpy
 from benchmarks.joint.solvers.square import from_square, to_square
 from benchmarks.joint.steps import RULER
 from benchmarks.machine import facts
-from benchmarks.measure import measure, time_other
+from benchmarks.measure import search, time_other
 from benchmarks.solver import Answer, Iterative, OtherModel, Solver
 from benchmarks.suite import Competitor
 from silograph.engine.study import StudyResult, learn_silos
@@ -74,9 +75,10 @@ def test_another_model_learns_graphs_from_the_same_signals(
 ) -> None:
     solver = solver_of(competitor)
     assert isinstance(solver, OtherModel)
-    found = time_other(solver, built[0], 4.0, RULER)
+    found = time_other(solver, built[0], 4.0, 2, RULER)
     assert 0 < found["degree"] < CASE.n_nodes
-    assert found["seconds"] > 0
+    assert len(found["seconds"]) == 2
+    assert min(found["seconds"]) > 0
 
 
 @pytest.mark.parametrize("coupling", [0.5, 1.0, 2.0])
@@ -135,10 +137,28 @@ def test_measuring_reports_a_time_for_each_target(built: tuple[JointProblem, flo
     problem, bound, _ = built
     for solver in (admm.SOLVERS["admm"], solver_of(COMPETITORS[0])):
         assert not isinstance(solver, OtherModel)
-        found = measure(solver, problem, bound, 5.0, RULER)
-        assert set(found.seconds) == set(found.effort) == {1e-4, 1e-6}
-        assert min(found.seconds.values()) > 0
-        assert found.best_error <= 1e-6
+        measurement = search(solver, problem, bound, 5.0, RULER)
+        lap = measurement.lap(solver)
+        assert set(lap.seconds) == set(measurement.found.effort) == {1e-4, 1e-6}
+        assert min(lap.seconds.values()) > 0
+        assert measurement.found.best_error <= 1e-6
+
+
+def test_set_up_and_rounds_are_timed_apart() -> None:
+    found = time_stages(3, 8, 30, 2)
+    assert {stage: len(laps) for stage, laps in found["seconds"].items()} == dict.fromkeys(STAGES, 2)
+    for rounds, each, n_rounds in zip(
+        found["seconds"]["rounds"], found["seconds"]["per_round"], found["n_rounds"], strict=True
+    ):
+        assert each * n_rounds == pytest.approx(rounds)
+    assert min(found["n_rounds"] + found["n_setup_rounds"]) > 0
+    assert max(found["gap"]) <= 1e-6
+
+
+def test_the_sizes_whose_rounds_are_counted_are_all_there_are() -> None:
+    sizes = {costs[0].size for _, costs, _ in instances()}
+    assert sizes == {d * (d - 1) // 2 for d in ROUND_NODES}
+    assert {one["label"] for one in count(5)} == {label for label, _, _ in instances(5)}
 
 
 def test_matrices_and_pairs_are_the_same_graphs() -> None:
@@ -171,23 +191,34 @@ def test_a_regime_is_told_from_the_optimum() -> None:
     assert at(0.5, 1.2) == "empty consensus"
 
 
-def test_a_report_tells_what_was_skipped_and_what_was_missed(built: tuple[JointProblem, float, StudyResult]) -> None:
-    ran = {"outcome": "ran", "solver_seconds": {}, "effort": {}, "best_error": 1e-8}
+def test_a_report_tells_what_was_skipped_and_what_was_missed() -> None:
+    ran = {"outcome": "ran", "effort": {"0.0001": 1, "1e-06": 2}, "best_error": 1e-8}
+    both = [{"seconds": {"0.0001": 0.01, "1e-06": ours}, "solver_seconds": {}} for ours in (0.02, 0.04, 0.02)]
+    quick = [{"seconds": {"0.0001": 0.01, "1e-06": 0.01}, "solver_seconds": {}} for _ in range(3)]
     solvers = {
-        "silograph": ran | {"seconds": {"0.0001": 0.01, "1e-06": 0.02}},
-        "admm": ran | {"seconds": {"0.0001": 0.01, "1e-06": 0.01}},
-        "algorithm1": ran | {"seconds": {}, "best_error": 1e-2},
-        "scs": {"outcome": "skipped", "seconds": {}, "reason": "scs not installed"},
+        "silograph": ran | {"laps": both},
+        "admm": ran | {"laps": quick},
+        "admm-squares": ran | {"laps": quick},
+        "algorithm1": ran | {"laps": [], "effort": {}, "best_error": 1e-2},
+        "scs": {"outcome": "skipped", "laps": [], "reason": "scs not installed"},
     }
+    effort = {"quick": False, "time_limit": 1.0, "laps": 3}
     case = {"n_silos": 5, "n_nodes": 34, "coupling": 0.7}
-    measured = {"code": "a", "time_limit": 1.0, "load": 0.5}
-    record = measured | {"case": case, "instance": {"fused": 0.0}, "solvers": solvers}
-    scaling = [{"code": "b"} | many_silos(2, 6)]
-    report = {"machine": facts(), "instances": [record], "scaling": scaling}
+    records = [
+        {"case": case, "made": {"code": code, "cpu": "x", "effort": effort}, "load": 0.5, "instance": {"fused": 0.0}}
+        | {"solvers": solvers}
+        for code in "ab"
+    ]
+    report = {"machine": facts(), "instances": records}
     said = "\n".join(claims(report))
-    assert "admm / silograph to 1e-6: 0.5× to 0.5× (aim of 10× missed: silograph is slower)" in said
+    assert (
+        "admm / silograph to 1e-6: 0.5× (0.25–0.5) to 0.5× (0.25–0.5) (aim of 10× missed: silograph is slower)" in said
+    )
     assert "algorithm1 / silograph to 1e-6: never reached" in said
+    assert "admm-squares" not in said
     written = page(report).markdown()
     assert "2 versions" in written
     assert "scs not installed" in written
     assert "never / never<br>error 1e-02" in written
+    (apart,) = (table for table in page(report).tables if table.header[-1] == "admm-squares")
+    assert "×" not in "".join(cell for row in apart.rows for cell in row)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.measure import measure
-from benchmarks.one_silo.catalogue import Case
+from benchmarks.measure import search
+from benchmarks.one_silo.catalogue import STAGES, Case
 from benchmarks.one_silo.datasets import SIGNALS, build, in_unit_alpha
+from benchmarks.one_silo.growth import time_stages
 from benchmarks.one_silo.objective import dual, primal, relative_gap
 from benchmarks.one_silo.solvers import fbf, fdpg, silograph_gradient
 from benchmarks.one_silo.solvers.recovery import recovered
@@ -111,11 +112,19 @@ def test_recovered_weights_leave_no_node_bare(problem: LocalProblem) -> None:
 def test_measuring_reports_a_time_for_each_target() -> None:
     problem = build(Case(dataset="iid", n_nodes=20, degree=4))
     lower_bound = dual(problem, exact.solve(problem, tol=1e-12).y)
-    found = measure(FIRST_ORDER["fdpg-restart"], problem, lower_bound, 10.0, RULER)
-    assert found.seconds[1e-4] > 0
-    assert found.seconds[1e-8] > 0
+    solver = FIRST_ORDER["fdpg-restart"]
+    measurement = search(solver, problem, lower_bound, 10.0, RULER)
+    lap, found = measurement.lap(solver), measurement.found
+    assert set(lap.seconds) == {1e-4, 1e-8}
+    assert min(lap.seconds.values()) > 0
     assert found.effort[1e-4] <= found.effort[1e-8]
     assert found.best_error <= 1e-8
+
+
+def test_every_stage_is_timed_in_every_lap() -> None:
+    found = time_stages(30, 50, 3, RULER)
+    assert {stage: len(laps) for stage, laps in found["seconds"].items()} == dict.fromkeys(STAGES, 3)
+    assert min(min(laps) for laps in found["seconds"].values()) > 0
 
 
 def test_instances_repeat_and_have_alpha_one() -> None:

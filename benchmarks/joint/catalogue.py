@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
-from benchmarks.processes import LONGEST_STEP, attempt, build, work
-from benchmarks.suite import OURS, Competitor, Scale, Suite
+from benchmarks.contest import Contest
+from benchmarks.processes import StepError, build, work, work_alone
+from benchmarks.suite import OURS, Competitor, Effort, Part, Record, Suite
 
 NAME = "joint"
 ONE_WORKER = "silograph, 1 worker"
@@ -46,8 +47,6 @@ NEIGHBOURS = (
 )
 EVERYBODY = (*COMPETITORS, *NEIGHBOURS)
 
-NEIGHBOUR_CASE = Case(n_silos=5, n_nodes=34, coupling=0.7)
-
 CASES = (
     *(Case(n_silos=5, n_nodes=34, coupling=coupling) for coupling in (0.3, 0.7, 1.0, 1.5)),
     *(Case(n_silos=5, n_nodes=20, coupling=coupling) for coupling in (0.7, 1.0)),
@@ -56,49 +55,105 @@ CASES = (
 )
 QUICK = (Case(n_silos=5, n_nodes=34, coupling=0.7),)
 
-MEMORY_NODES = 100
-MEMORY_SILOS = (25, 50, 100, 200)
-QUICK_MEMORY_SILOS = (5, 10)
-TIMED_SILOS, TIMED_LIMIT = 100, 30.0  # seconds that so many silos of MEMORY_NODES nodes may take
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Neighbour:
+    """Another model, on signals of so many silos and nodes."""
+
+    model: str
+    n_silos: int = 5
+    n_nodes: int = 34
+    n_samples: int = 176
+
+    def __str__(self) -> str:
+        return f"{self.model}, I = {self.n_silos}, d = {self.n_nodes}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """A size at which set-up and rounds are timed, all settings left alone."""
+
+    axis: str  # what grows: n_nodes, n_samples or n_silos
+    n_silos: int
+    n_nodes: int
+    n_samples: int
+
+    def __str__(self) -> str:
+        return f"growth with {AXES[self.axis]}, I = {self.n_silos}, d = {self.n_nodes}, N = {self.n_samples}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stress:
+    """All stress instances of one size, whose rounds are counted."""
+
+    n_nodes: int
+
+    def __str__(self) -> str:
+        return f"d = {self.n_nodes}"
+
+
+AXES = {"n_nodes": "d", "n_samples": "N", "n_silos": "silos"}
+STAGES = ("costs", "setup", "rounds", "per_round")
+FITTED_FROM = {"n_nodes": 100, "n_samples": 300, "n_silos": 10}  # below, a constant part is most of the time
+TIMED_NODES, TIMED_SILOS, TIMED_LIMIT = 100, 100, 30.0  # seconds that so many silos of so many nodes may take
+
+
+def points(nodes: Sequence[int], samples: Sequence[int], silos: Sequence[int], n_nodes: int) -> tuple[Point, ...]:
+    """More nodes, more samples, more silos, each with the rest as it is."""
+    return (
+        *(Point(axis="n_nodes", n_silos=5, n_nodes=d, n_samples=176) for d in nodes),
+        *(Point(axis="n_samples", n_silos=5, n_nodes=n_nodes, n_samples=n) for n in samples),
+        *(Point(axis="n_silos", n_silos=i, n_nodes=n_nodes, n_samples=176) for i in silos),
+    )
+
+
+GROWTH = points(
+    (20, 50, 100, 200, 300, 500, 700, 1000), (100, 300, 1000, 3000, 10_000), (2, 5, 10, 25, 50, 100, 200), TIMED_NODES
+)
+QUICK_GROWTH = points((10, 20, 40), (100, 300, 1000), (2, 5, 10), 20)
 
 ROUND_TOLERANCES = (1e-6, 1e-8)
-ROUND_NODES, QUICK_ROUND_NODES = 200, 10  # the most that an instance whose rounds are counted may have
+ROUND_NODES = (5, 10, 12, 20, 34, 40, 50, 60, 100, 200)  # the sizes of testing/silo_problems.py
 
 
-def measure_neighbours(quick: bool) -> dict[str, Any]:
-    """Time the other models on the same signals."""
+def measure_neighbour(case: Neighbour, effort: Effort, earlier: Sequence[Record]) -> Record:
+    """Time another model on the same signals."""
+    (competitor,) = (one for one in NEIGHBOURS if one.name == case.model)
+    if missing := competitor.missing():
+        return {"outcome": f"skipped: {', '.join(missing)} not installed"}
+    signals = Case(n_silos=case.n_silos, n_nodes=case.n_nodes, coupling=0.7, n_samples=case.n_samples)
     with TemporaryDirectory() as name:
-        folder = Path(name)
-        instance = build(NAME, folder, NEIGHBOUR_CASE)
-        found: dict[str, Any] = {"case": asdict(NEIGHBOUR_CASE), "degree": instance["mean_degree"], "models": {}}
-        for competitor in NEIGHBOURS:
-            print(f"    {competitor.name}", flush=True)
-            found["models"][competitor.name] = attempt(NAME, competitor, "other", folder, seconds=LONGEST_STEP)
+        instance = build(NAME, Path(name), signals)
+        try:
+            found = work(NAME, "other", Path(name), case.model, effort.laps)
+        except StepError as error:
+            return {"outcome": str(error)}
+    return {"outcome": "ran", "our_degree": instance["mean_degree"]} | found
+
+
+def measure_growth(point: Point, effort: Effort, earlier: Sequence[Record]) -> Record:
+    """Seconds, rounds and memory at one size."""
+    found: Record = work_alone(NAME, "growth", point.n_silos, point.n_nodes, point.n_samples, effort.laps)
     return found
 
 
-def measure_scaling(quick: bool) -> list[dict[str, Any]]:
-    """Seconds and memory with the number of silos."""
-    return [_work_alone("silos", count, MEMORY_NODES) for count in (QUICK_MEMORY_SILOS if quick else MEMORY_SILOS)]
-
-
-def count_rounds(quick: bool) -> list[dict[str, Any]]:
+def count_rounds(case: Stress, effort: Effort, earlier: Sequence[Record]) -> Record:
     """Rounds until certified, over all regimes."""
-    found: list[dict[str, Any]] = _work_alone("rounds", QUICK_ROUND_NODES if quick else ROUND_NODES)
-    return found
+    return {"found": work_alone(NAME, "rounds", case.n_nodes)}
 
 
-def _work_alone(step: str, *arguments: int) -> Any:
-    print(f"{step} {' '.join(map(str, arguments))}", flush=True)
-    with TemporaryDirectory() as name:
-        return work(NAME, step, Path(name), *arguments)
-
-
+CONTEST = Contest(suite=NAME, competitors=COMPETITORS)
+OTHERS = tuple(Neighbour(model=one.name) for one in NEIGHBOURS)
 SUITE = Suite(
     name=NAME,
-    case=Case,
-    competitors=COMPETITORS,
-    full=Scale(cases=CASES, time_limit=20.0),
-    quick=Scale(cases=QUICK, time_limit=4.0),
-    parts={"neighbours": measure_neighbours, "scaling": measure_scaling, "rounds": count_rounds},
+    parts={
+        "instances": Part(full=CASES, quick=QUICK, measure=CONTEST.measure),
+        "neighbours": Part(full=OTHERS, quick=OTHERS, measure=measure_neighbour),
+        "growth": Part(full=GROWTH, quick=QUICK_GROWTH, measure=measure_growth),
+        "rounds": Part(
+            full=[Stress(n_nodes=d) for d in ROUND_NODES],
+            quick=[Stress(n_nodes=d) for d in ROUND_NODES[:2]],
+            measure=count_rounds,
+        ),
+    },
 )

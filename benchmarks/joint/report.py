@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from statistics import quantiles
 
-from benchmarks.joint.catalogue import COMPETITORS, ROUND_TOLERANCES, Case
+from benchmarks.growth import Growth
+from benchmarks.joint.catalogue import AXES, COMPETITORS, FITTED_FROM, ROUND_TOLERANCES, STAGES, Case
 from benchmarks.joint.claims import claims
-from benchmarks.report import Page, Table, cell, columns, duration, machine_lines
-from benchmarks.suite import Record
+from benchmarks.report import Page, Table, cell, columns, duration, durations, machine_lines
+from benchmarks.suite import Competitor, Record
 
 TARGETS = ("0.0001", "1e-06")
 HOW_TO_READ = (
-    "A cell: wall-clock time to relative error 1e-4 / to 1e-6; those times over silograph's; for CVXPY also the "
-    "solver's own time, without translation. never: not within the limit, which all steps and tries share (best error "
-    "instead); it may be the limit that is short."
+    "A cell: wall-clock time to relative error 1e-4 / to 1e-6, in the median of laps in which solvers took turns; "
+    "those times over silograph's of the same lap, median (least–most); for CVXPY also the solver's own time, without "
+    "translation. never: not within the limit, which all steps and tries share (best error instead); it may be the "
+    "limit that is short. Growth: processor time with one worker, median (least to most) over signals drawn anew; an "
+    "exponent is the slope of log time over log size. Other models have no ratios."
 )
 REGIMES = ("apart", "one nearly fused", "some fused", "most fused", "all fused", "empty consensus")
 
@@ -21,62 +24,67 @@ REGIMES = ("apart", "one nearly fused", "some fused", "most fused", "all fused",
 def page(report: Record) -> Page:
     """The tables and the claims."""
     cores = f"{report['machine']['cpu_count']} cores, one thread per solver, but one worker per core in silograph"
-    makers = {"instances": _instances, "neighbours": _neighbours, "scaling": _scaling, "rounds": _rounds}
+    makers = {"instances": _instances, "neighbours": _neighbours, "growth": _growth, "rounds": _rounds}
+    tables = [table for part, maker in makers.items() if report.get(part) for table in maker(report[part])]
     return Page(
         title="Several silos: time to the joint optimum",
-        introduction=[*machine_lines(report, cores), HOW_TO_READ],
-        tables=[maker(report[part]) for part, maker in makers.items() if part in report],
+        introduction=machine_lines(report, cores),
+        how_to_read=HOW_TO_READ,
+        tables=tables,
         claims=claims(report),
     )
 
 
-def _instances(records: list[Record]) -> Table:
+def growth_of(report: Record) -> Growth:
+    """The part about growth."""
+    return Growth(records=report.get("growth", []), axes=AXES, stages=STAGES, fitted_from=FITTED_FROM)
+
+
+def _growth(records: list[Record]) -> list[Table]:
+    return growth_of({"growth": records}).tables()
+
+
+def _instances(records: list[Record]) -> list[Table]:
     took_part = columns(records, COMPETITORS)
-    names = [one.name if one.same_model else f"{one.name} (other model)" for one in took_part]
+    same, other = ([one for one in took_part if one.same_model is which] for which in (True, False))
+    tables = [_cells("The joint problem", records, same)]
+    if other:
+        tables.append(_cells("Another model of the same instances, to its own optimum", records, other))
+    return tables
+
+
+def _cells(title: str, records: list[Record], competitors: list[Competitor]) -> Table:
     rows = [
         [
             str(Case(**record["case"])),
-            f"{record['time_limit']:g} s, {record['load'] or '?'}",
+            f"{record['made']['effort']['time_limit']:g} s, {record['load']:g}",
             f"{record['instance']['fused']:.0f}",
-            *(cell(record, one.name, TARGETS) for one in took_part),
+            *(cell(record, one, TARGETS) for one in competitors),
         ]
         for record in records
     ]
-    return Table(title="The joint problem", header=["instance", "limit, load before", "fused", *names], rows=rows)
+    header = ["instance", "limit, load before", "fused", *(one.name for one in competitors)]
+    return Table(title=title, header=header, rows=rows)
 
 
-def _neighbours(found: Record) -> Table:
-    rows = [
-        [name, duration(one["seconds"]), duration(one["first_seconds"]), f"{one['penalty']:g}", f"{one['degree']:.1f}"]
-        if "penalty" in one
-        else [name, one["outcome"], one.get("reason", ""), "", ""]
-        for name, one in found["models"].items()
-    ]
-    case = Case(**found["case"])
-    title = f"Other models, same signals (I = {case.n_silos}, d = {case.n_nodes}, N = {case.n_samples})"
-    return Table(
-        title=f"{title}, own default tolerance; silograph's degree is {found['degree']:.1f}",
-        header=["another model", "one call", "first call (imports, compiles)", "penalty", "mean degree"],
-        rows=rows,
-    )
-
-
-def _scaling(found: list[Record]) -> Table:
+def _neighbours(records: list[Record]) -> list[Table]:
     rows = []
-    for k, one in enumerate(found):
-        before = found[k - 1] if k else {"peak_mb": one["before_mb"], "n_silos": 0}
-        slope = (one["peak_mb"] - before["peak_mb"]) / (one["n_silos"] - before["n_silos"])
-        counts = f"{one['rounds']} + {one['setup_rounds']}"
-        numbers = [f"{one['seconds']:.2f}", counts, f"{one['gap']:.1e}", f"{one['peak_mb']:.0f}", f"{slope:.2f}"]
-        rows.append([str(one["n_silos"]), str(one["n_nodes"]), *numbers])
-    return Table(
-        title="More silos, all settings left alone, set-up included",
-        header=["silos", "nodes", "seconds", "rounds + set-up", "gap", "peak MB", "MB per further silo"],
-        rows=rows,
-    )
+    for one in records:
+        case = one["case"]
+        signals = f"I = {case['n_silos']}, d = {case['n_nodes']}, N = {case['n_samples']}"
+        if one["outcome"] != "ran":
+            rows.append([case["model"], signals, one["outcome"], "", "", "", ""])
+            continue
+        seconds = [durations(one["seconds"]), duration(one["first_seconds"])]
+        degrees = [f"{one['penalty']:g}", f"{one['degree']:.1f}", f"{one['our_degree']:.1f}"]
+        rows.append([case["model"], signals, *seconds, *degrees])
+    times = ["one call", "first call (imports, compiles)"]
+    header = ["another model", "signals", *times, "penalty", "mean degree", "silograph's degree"]
+    return [Table(title="Other models, same signals, own default tolerance", header=header, rows=rows)]
 
 
-def _rounds(found: list[Record]) -> Table:
+def _rounds(records: list[Record]) -> list[Table]:
+    found = [one for record in records for one in record["found"]]
     rows = []
     for regime in (*REGIMES, "all"):
         group = [one for one in found if regime in (one["regime"], "all")]
@@ -86,7 +94,7 @@ def _rounds(found: list[Record]) -> Table:
                 counts = _quantiles([one["rounds"][tol] for one in group])
                 rows.append([regime, str(len(group)), tol, *counts, str(missed)])
     header = ["regime", "instances", "tolerance", "least", "25 %", "median", "75 %", "90 %", "most", "not certified"]
-    return Table(title="Rounds until certified, over all regimes", header=header, rows=rows)
+    return [Table(title="Rounds until certified, over all regimes", header=header, rows=rows)]
 
 
 def _quantiles(counts: list[int]) -> list[str]:

@@ -22,8 +22,6 @@ RULER = Ruler(
     score=relative_error,
     clock=perf_counter,  # as a user sees it
     summary=min,  # others' work on the machine only ever adds
-    repeats=(3, 15),
-    repeating=2.0,
 )
 
 
@@ -53,26 +51,26 @@ def load(folder: Path, competitor: Competitor) -> tuple[JointProblem, float]:
     return _load(folder, "norm" if competitor.same_model else "squares")
 
 
-def time_neighbour(folder: Path, name: str) -> dict[str, float]:
+def time_neighbour(folder: Path, name: str, laps: str) -> dict[str, Any]:
     """Time another model."""
     degree = json.loads((folder / "instance.json").read_text())["mean_degree"]
     _, solver = find_competitor(NAME, name)
     assert isinstance(solver, OtherModel)
-    return time_other(solver, _load(folder, "norm")[0], degree, RULER)
+    return time_other(solver, _load(folder, "norm")[0], degree, int(laps), RULER)
 
 
-def grow_silos(folder: Path, n_silos: str, n_nodes: str) -> dict[str, Any]:
-    """One study of many silos."""
-    from benchmarks.joint.scaling import many_silos
+def time_growth(folder: Path, n_silos: str, n_nodes: str, n_samples: str, laps: str) -> dict[str, Any]:
+    """Set-up and rounds at one size."""
+    from benchmarks.joint.growth import time_stages
 
-    return many_silos(int(n_silos), int(n_nodes))
+    return time_stages(int(n_silos), int(n_nodes), int(n_samples), int(laps))
 
 
-def count_rounds(folder: Path, largest: str) -> list[dict[str, Any]]:
-    """The rounds of instances of at most so many nodes."""
-    from benchmarks.joint.scaling import rounds
+def count_rounds(folder: Path, n_nodes: str) -> list[dict[str, Any]]:
+    """The rounds of the stress instances of one size."""
+    from benchmarks.joint.rounds import count
 
-    return rounds(int(largest))
+    return count(int(n_nodes))
 
 
 def _load(folder: Path, model: str) -> tuple[JointProblem, float]:
@@ -84,5 +82,5 @@ def _load(folder: Path, model: str) -> tuple[JointProblem, float]:
 
 
 STEPS: dict[str, Callable[..., Any]] = {
-    "build": build_instance, "other": time_neighbour, "silos": grow_silos, "rounds": count_rounds,
+    "build": build_instance, "other": time_neighbour, "growth": time_growth, "rounds": count_rounds,
 }  # fmt: skip

@@ -42,7 +42,7 @@ def in_unit_alpha(problem: LocalProblem) -> LocalProblem:
     return LocalProblem(cost=cost, pairs=problem.pairs, quadratic=problem.quadratic / problem.alpha, alpha=1.0)
 
 
-def smooth(n_nodes: int, rng: Generator) -> Matrix:
+def smooth(n_nodes: int, rng: Generator, n_samples: int = N_SAMPLES) -> Matrix:
     """Signals from N(0, (L + εI)⁻¹), one row per node, L of a geometric graph with RBF weights."""
     rows, cols, weights = _geometric_graph(n_nodes, rng)
     roots, edges = np.sqrt(weights), np.arange(weights.size)
@@ -51,7 +51,7 @@ def smooth(n_nodes: int, rng: Generator) -> Matrix:
     ridge = RIDGE * 2 * weights.sum() / n_nodes
     precision = csc_array(factor @ factor.T + ridge * eye_array(n_nodes))
     # Noise with the covariance of the precision matrix, so that one solve gives its inverse as covariance
-    noise = factor @ rng.normal(size=(rows.size, N_SAMPLES)) + np.sqrt(ridge) * rng.normal(size=(n_nodes, N_SAMPLES))
+    noise = factor @ rng.normal(size=(rows.size, n_samples)) + np.sqrt(ridge) * rng.normal(size=(n_nodes, n_samples))
     signals: Matrix = splu(precision).solve(noise)
     return signals
 

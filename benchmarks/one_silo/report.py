@@ -6,37 +6,59 @@ where behind anyone.
 
 from __future__ import annotations
 
-from benchmarks.one_silo.catalogue import EVERYBODY, Case
-from benchmarks.report import Page, Table, cell, columns, machine_lines, seconds_of, times
-from benchmarks.suite import OURS, Record
+from collections.abc import Sequence
+
+from benchmarks.fits import Spread
+from benchmarks.growth import Growth
+from benchmarks.one_silo.catalogue import AXES, EVERYBODY, FITTED_FROM, STAGES, Case
+from benchmarks.report import Page, Table, cell, columns, machine_lines, ratio_of, records_of, times_spread
+from benchmarks.suite import OURS, Competitor, Record
 
 CLAIMED_SIZES = (500, 1000)
 TARGETS = ("0.0001", "1e-08")
 HOW_TO_READ = (
-    "A cell: processor time to relative gap 1e-4 / to 1e-8; those times over silograph's; peak memory of the process. "
-    "never: not within the limit (best gap instead). Small print in the README."
+    "A cell: processor time to relative gap 1e-4 / to 1e-8, in the median of laps in which solvers took turns; those "
+    "times over silograph's of the same lap, median (least–most); for CVXPY also the solver's own time, without "
+    "translation; peak memory of the process. never: not within the limit (best gap instead). Growth: processor time, "
+    "median (least to most) over signals drawn anew; an exponent is the slope of log time over log size. "
+    "Small print in the README."
 )
 
 
 def page(report: Record) -> Page:
-    """The table and the claims."""
-    records = report["instances"]
-    limits = " to ".join(f"{limit:g}" for limit in sorted({record["time_limit"] for record in records}))
+    """The tables and the claims."""
+    records = report.get("instances", [])
+    every = {one["made"]["effort"]["time_limit"] for one in records_of(report)}
+    limits = " to ".join(f"{limit:g}" for limit in sorted(every))
     cores = f"one of {report['machine']['cpu_count']} cores, time limit {limits} s"
-    names = [one.name for one in columns(records, EVERYBODY)]
-    rows = [[str(Case(**record["case"])), *(cell(record, name, TARGETS) for name in names)] for record in records]
     return Page(
         title="One silo: time to certified accuracy",
-        introduction=[*machine_lines(report, cores), HOW_TO_READ],
-        tables=[Table(title="One silo's problem", header=["instance", *names], rows=rows)],
+        introduction=machine_lines(report, cores),
+        how_to_read=HOW_TO_READ,
+        tables=[*([_instances(records)] if records else []), *growth_of(report).tables()],
         claims=claims(records),
     )
 
 
+def growth_of(report: Record) -> Growth:
+    """The part about growth."""
+    return Growth(records=report.get("growth", []), axes=AXES, stages=STAGES, fitted_from=FITTED_FROM)
+
+
+def _instances(records: list[Record]) -> Table:
+    took_part = columns(records, EVERYBODY)
+    header = ["instance", "load before", *(one.name for one in took_part)]
+    rows = [
+        [str(Case(**record["case"])), f"{record['load']:g}", *(cell(record, one, TARGETS) for one in took_part)]
+        for record in records
+    ]
+    return Table(title="One silo's problem", header=header, rows=rows)
+
+
 def claims(records: list[Record]) -> list[str]:
     """The claims as measured, ranges being over the instances of one size."""
-    published = {one.name for one in EVERYBODY if one.first_order and one.published}
-    first_order = {one.name for one in EVERYBODY if one.first_order}
+    published = [one for one in EVERYBODY if one.first_order and one.published]
+    first_order = [one for one in EVERYBODY if one.first_order]
     behind = "; ".join(_behind(records)) or "none"
     return [
         f"best published first-order / {OURS} to 1e-8 {_leads(records, published)}",
@@ -44,34 +66,38 @@ def claims(records: list[Record]) -> list[str]:
     ]
 
 
-def _leads(records: list[Record], names: set[str]) -> str:
-    return ", ".join(f"at d={n_nodes}: {_lead(records, n_nodes, names)}" for n_nodes in CLAIMED_SIZES)
+def lead(record: Record, competitors: Sequence[Competitor], target: str = "1e-08") -> Spread:
+    """The time of the best of them over silograph's; infinite where none got there."""
+    ratios = [ratio for one in competitors if (ratio := ratio_of(record, one, target))]
+    never = Spread(median=float("inf"), least=float("inf"), most=float("inf"))
+    return min(ratios, key=lambda ratio: ratio.median, default=never)
 
 
-def _lead(records: list[Record], n_nodes: int, names: set[str]) -> str:
-    ratios = []
-    for record in records:
-        ours = seconds_of(record, OURS, "1e-08")
-        theirs = [seconds_of(record, name, "1e-08") for name in names]
-        if record["case"]["n_nodes"] == n_nodes and ours:
-            ratios.append(min((seconds for seconds in theirs if seconds is not None), default=float("inf")) / ours)
+def _leads(records: list[Record], competitors: Sequence[Competitor]) -> str:
+    return ", ".join(f"at d={n_nodes}: {_range(records, n_nodes, competitors)}" for n_nodes in CLAIMED_SIZES)
+
+
+def _range(records: list[Record], n_nodes: int, competitors: Sequence[Competitor]) -> str:
+    here = [record for record in records if record["case"]["n_nodes"] == n_nodes]
+    ratios = sorted((lead(record, competitors) for record in here), key=lambda ratio: ratio.median)
     if not ratios:
         return "not measured"
-    low, high = times(min(ratios)), times(max(ratios))
+    low, high = times_spread(ratios[0]), times_spread(ratios[-1])
     return low if low == high else f"{low} to {high}"
 
 
 def _behind(records: list[Record]) -> list[str]:
+    """Where somebody was there first in the median lap."""
     found = []
     for record in records:
         case = record["case"]
         for target in TARGETS:
-            ours = seconds_of(record, OURS, target)
-            peers = {name: seconds_of(record, name, target) for name in record["solvers"] if name != OURS}
-            faster = {name: seconds for name, seconds in peers.items() if seconds and (not ours or seconds < ours)}
+            ratios = {
+                one.name: ratio for one in EVERYBODY if one.name != OURS and (ratio := ratio_of(record, one, target))
+            }
+            faster = {name: ratio for name, ratio in ratios.items() if ratio.median < 1}
             if faster:
-                best = min(faster, key=lambda name: faster[name])
-                by = times(ours / faster[best]) if ours else "not reached"
+                best = min(faster, key=lambda name: faster[name].median)
                 label = f"{case['dataset']} k={case['degree']} d={case['n_nodes']}"
-                found.append(f"{label} to {float(target):.0e} ({best}, {by})")
+                found.append(f"{label} to {float(target):.0e} ({best}, {times_spread(faster[best])})")
     return found

@@ -26,9 +26,6 @@ RULER = Ruler(
     score=lambda problem, answer, lower_bound: relative_gap(problem, answer.w, lower_bound),
     clock=process_time,  # with one thread it is the wall time of an idle machine, also on a busy one
     summary=median,
-    repeats=(5, 101),
-    repeating=0.25,
-    repeated_below=0.25,
 )
 
 
@@ -64,4 +61,11 @@ def load(folder: Path, competitor: Competitor) -> tuple[LocalProblem, float]:
     return problem, facts["lower_bound"]
 
 
-STEPS: dict[str, Callable[..., Any]] = {"build": build_instance}
+def time_growth(folder: Path, n_nodes: str, n_samples: str, laps: str) -> dict[str, Any]:
+    """The times of silograph's stages at one size."""
+    from benchmarks.one_silo.growth import time_stages
+
+    return time_stages(int(n_nodes), int(n_samples), int(laps), RULER)
+
+
+STEPS: dict[str, Callable[..., Any]] = {"build": build_instance, "growth": time_growth}
