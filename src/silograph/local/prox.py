@@ -9,6 +9,7 @@ infinite m leaves u' = x: the graph nearest to optimal at a given consensus x.
 """
 
 from dataclasses import dataclass, replace
+from math import expm1, isinf, log1p
 
 import numpy as np
 
@@ -91,7 +92,7 @@ def prox_step(
             )
         fused_excess = float(np.log(size / rho))
     unit = float(np.mean(problem.quadratic)) if metric is None else harmonic_mean(metric)
-    at = 0.0 if np.isinf(strength) else float(np.log1p(unit / strength))
+    at = 0.0 if isinf(strength) else log1p(unit / strength)
     if at == 0.0 and metric is None:  # then the fused end is known: look as far from it as its excess is large
         at = min(max(fused_excess, 1e-6), 1.0)
     stiff = np.full(anchor.size, np.inf) if metric is None else metric
@@ -118,7 +119,7 @@ def prox_step(
 
 
 def _strength(at: float, unit: float) -> float:
-    return np.inf if at == 0.0 else float(unit / np.expm1(at))
+    return np.inf if at == 0.0 else unit / expm1(at)
 
 
 def _search_slowly(

@@ -35,10 +35,10 @@ def missing_share(force_sum: Vector, u: Vector, *, lam: float | Vector, n_sharin
 
 def shrink_into(force: Vector, rho: float) -> Vector | None:
     """A force no larger than ρ and nowhere above `force`; nothing if its negative part alone is too large."""
-    positive = np.maximum(force, 0.0)
     squares = dot(force, force)
     if squares <= rho**2:
         return force
+    positive = np.maximum(force, 0.0)
     rising = dot(positive, positive)
     room = rho**2 - (squares - rising)
     if room < 0:

@@ -5,9 +5,11 @@ s_i ← s_i + r (u_i − u)
 """
 
 from dataclasses import dataclass, replace
+from math import isfinite, isinf, sqrt
 
 import numpy as np
 
+from silograph._util.kernel import kernel
 from silograph._util.types import Vector
 from silograph._util.vectors import distance, dot
 from silograph.errors import ProtocolError
@@ -71,7 +73,8 @@ class SiloHalf:
             metric=metric,
             point=u + result.force / metric,
         )
-        return Answer(parts={"primal": self._value(result.w, u), "metric": metric, **self._told(kept)}, state=kept)
+        told = self._told(kept, metric * kept.point)
+        return Answer(parts={"primal": self._value(result.w, u), "metric": metric, **told}, state=kept)
 
     def step(self, u: Vector, silo: Silo, kept: SplittingSilo, task: Task) -> Answer[SplittingSilo]:
         """One step of the splitting, and this silo's parts of both bounds."""
@@ -89,9 +92,7 @@ class SiloHalf:
             start=kept.y,
             tol=task.number("accuracy"),
         )
-        u_own = anchor + result.force / metric
-        residual = OVER * (u_own - u)
-        point = point + residual
+        u_own, residual, point, target = _advance(u, point, metric, result.force)
         proposed, own = None, dict[str, Vector | float]()
         if task.header.step == "adapt":
             proposed = np.sqrt(metric * self._metric(result.w, result.y, result.strength, u))
@@ -112,7 +113,7 @@ class SiloHalf:
             points=points,
             residuals=residuals,
         )
-        parts: Parts = {**bound, "primal": primal, **self._told(now), **own}
+        parts: Parts = {**bound, "primal": primal, **self._told(now, target), **own}
         if closing is None:
             return Answer(parts=parts, state=now)
         return Answer(parts=parts, state=now, graph=closing.graph, reported=closing.reported)
@@ -130,29 +131,26 @@ class SiloHalf:
     def close(self, u: Vector, silo: Silo, kept: SplittingSilo) -> Answer[SplittingSilo]:
         """The graph that belongs to the consensus u."""
         result = prox_step(self.problem, u, metric=None, rho=self.model.rho, strength=kept.strength, start=kept.y)
-        parts: Parts = {"primal": self._value(result.w, u), "fused": float(np.isinf(result.strength))}
+        parts: Parts = {"primal": self._value(result.w, u), "fused": float(isinf(result.strength))}
         return Answer(parts=parts, state=kept, graph=result.w, reported=report_on(silo, result.w, u))
 
-    def _told(self, kept: SplittingSilo) -> dict[str, Vector | float]:
+    def _told(self, kept: SplittingSilo, target: Vector) -> dict[str, Vector | float]:
         """What a silo tells of its step."""
-        fused = float(np.isinf(kept.strength))
+        fused = float(isinf(kept.strength))
         at = {"fused_at": np.full(kept.w.size, fused)} if self.counted else {}
-        return {"fused": fused, "target": kept.metric * kept.point, "force": kept.force, **at}
+        return {"fused": fused, "target": target, "force": kept.force, **at}
 
     def _metric(self, w: Vector, y: Vector, strength: float, u: Vector) -> Vector:
         """The silo's curvature, pair by pair."""
-        q, pairs = 4 * self.model.beta, self.problem.pairs
+        pairs = self.problem.pairs
         # The diagonal of ∇²g, its degree part enlarged, as the edges of a node bend together
-        bend = BEND * float(np.sqrt(2 * np.count_nonzero(w) / pairs.n_nodes)) / self.model.alpha
-        own = pairs.sums(bend * y**2)
-        own += q
-        present = w > 0
-        if np.isinf(strength):
-            return np.where(present, own, FUSED_ABSENT * own)
-        # Not softer than at the consensus itself: a point that flies off would soften the pull that should hold it
-        strength = max(strength, self.model.rho / max(distance(w, u), 1e-300))
-        pull = np.minimum(strength, np.maximum(STIFFEST * q, STIFFER * own))
-        return np.where(present, own * pull / (own + pull), pull)
+        bend = BEND * sqrt(2 * np.count_nonzero(w) / pairs.n_nodes) / self.model.alpha
+        metric = pairs.sums(bend * (y * y))
+        if isfinite(strength):
+            # Not softer than at the consensus itself: a point that flies off would soften the pull that should hold it
+            strength = max(strength, self.model.rho / max(distance(w, u), 1e-300))
+        _stiffen(metric, w, 4 * self.model.beta, strength)
+        return metric
 
     def _value(self, w: Vector, u: Vector) -> float:
         return self.problem.value(w) + self.model.rho * distance(w, u)
@@ -163,10 +161,34 @@ class SiloHalf:
         return min(self._value(kept.w, u), self._value(moved, u))
 
 
+@kernel
+def _advance(u: Vector, point: Vector, metric: Vector, force: Vector) -> tuple[Vector, Vector, Vector, Vector]:
+    """u_i, the residual, the point after the step, and where the silo would have the consensus."""
+    u_own, residual, after, target = np.empty_like(u), np.empty_like(u), np.empty_like(u), np.empty_like(u)
+    for e in range(u.size):
+        u_own[e] = 2.0 * u[e] - point[e] + force[e] / metric[e]
+        residual[e] = OVER * (u_own[e] - u[e])
+        after[e] = point[e] + residual[e]
+        target[e] = metric[e] * after[e]
+    return u_own, residual, after, target
+
+
+@kernel
+def _stiffen(bend: Vector, w: Vector, quadratic: float, strength: float) -> None:
+    """The metric, of what degrees bend: of a present edge its curvature and its pull in series, of others the pull."""
+    for e in range(w.size):
+        own = quadratic + bend[e]
+        if strength == np.inf:
+            bend[e] = own if w[e] > 0.0 else FUSED_ABSENT * own
+        else:
+            pull = min(strength, max(STIFFEST * quadratic, STIFFER * own))
+            bend[e] = own * pull / (own + pull) if w[e] > 0.0 else pull
+
+
 def _with_share(kept: SplittingSilo, task: Task) -> Vector:
     """The force with the silo's share of what forces miss: of the fused ones, or of all where none is."""
     share, fused = task.vector("share"), task.parts["fused"]
-    if np.isinf(kept.strength):
+    if isinf(kept.strength):
         return kept.force + share
     if isinstance(fused, np.ndarray):
         return kept.force + np.where(fused == 0, share, 0.0)
@@ -196,5 +218,7 @@ def _take_point(
     if mixing.size == 0:
         return point, kept.metric, (), ()
     points = kept.points[first:]
-    mixed = sum((a * other for a, other in zip(mixing, points, strict=True)), np.zeros_like(u))
+    mixed = mixing[0] * points[0]
+    for a, other in zip(mixing[1:], points[1:], strict=True):
+        mixed += a * other
     return mixed, kept.metric, points, kept.residuals[first:]
