@@ -61,6 +61,11 @@ class LearnResult:
     n_solves: int
 
     @property
+    def y(self) -> Vector:
+        """The multipliers of the solution."""
+        return self.solution.y
+
+    @property
     def alpha(self) -> float:
         """α of the problem solved."""
         return self.problem.alpha
@@ -71,8 +76,13 @@ class LearnResult:
         return float(self.problem.quadratic / 4)
 
 
-def learn(cost: Vector, pairs: Pairs, settings: Settings, *, start: Vector | None = None) -> LearnResult:
-    """Learn one silo's graph from its costs z/N on the allowed pairs; `start` are multipliers of a similar problem."""
+def learn(
+    cost: Vector, pairs: Pairs, settings: Settings, *, start: Vector | None = None, theta: float | None = None
+) -> LearnResult:
+    """Learn one silo's graph from its costs z/N on the allowed pairs.
+
+    `start` are multipliers of a similar problem, and `theta` is where to begin to look for a degree.
+    """
     if settings.alpha is not None and settings.beta is not None:
         problem = LocalProblem(
             cost=cost, pairs=pairs, quadratic=4 * settings.beta, alpha=settings.alpha, zeta=settings.zeta
@@ -98,6 +108,7 @@ def learn(cost: Vector, pairs: Pairs, settings: Settings, *, start: Vector | Non
         # Polished at once: edges are counted, and at the tolerance alone some are neither present nor absent
         solver=lambda problem, y: _polish(problem, _solve(problem, y, exact_settings), exact_settings),
         start=start,
+        theta=theta,
     )
     solution = tuned.solution if settings.solver == "newton" else _solve(tuned.problem, None, settings)
     return LearnResult(
