@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from silograph._util.kernel import kernel
 from silograph._util.types import IntVector, Matrix, Vector
@@ -26,6 +27,7 @@ from silograph.graph.pairs import NO_PAIRS, Pairs
 TILE_ROWS, TILE_COLUMNS = 1024, 512  # 2 MB, so that a product is still in the cache when it is looked through
 SINGLE_UP_TO = 50_000  # samples; beyond, the bound on a sum's rounding would rule out too little in single precision
 TINY = 1e-25  # of the typical cost: what underflows, counted as if it might matter
+ZERO = 8 * np.finfo(np.float64).eps ** 2  # relative to sizes: a cost that is the square of rounding
 BLOCK = 64  # pairs looked at together
 
 R = TypeVar("R")
@@ -88,6 +90,8 @@ class CostTiles:
         """The costs of some pairs."""
         out = np.empty(rows.size)
         _fill_costs(self.columns, self.mean, self.scale, self.offset, rows, cols, out)
+        # Of duplicates, the rounding of products may be left
+        out[out <= ZERO * (self.sizes[rows] + self.sizes[cols])] = 0.0
         return out
 
     def nearest(self, k: int) -> np.ndarray:
@@ -150,8 +154,9 @@ class CostTiles:
         return out
 
     def _by_panels(self, work: Callable[[int], R]) -> list[R]:
-        """Work on all panels of rows, in order; products and compiled loops release the lock."""
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
+        """Work on all panels of rows, in order, one on each core; products and compiled loops release the lock."""
+        # Products that call threads of their own would wait for a core that another panel keeps busy
+        with threadpool_limits(1), ThreadPoolExecutor(os.cpu_count()) as pool:
             return list(pool.map(work, range(0, self.n_nodes, TILE_ROWS)))
 
 
@@ -197,9 +202,7 @@ def _not_ruled_out(tile: Matrix, start: int, first: int, reach: Vector) -> tuple
 
 
 @kernel
-def _keep_nearest(
-    tile: Matrix, reach: Vector, start: int, first: int, best: Matrix, neighbour: np.ndarray
-) -> None:
+def _keep_nearest(tile: Matrix, reach: Vector, start: int, first: int, best: Matrix, neighbour: np.ndarray) -> None:
     """Take the tile's columns into the lists of its rows' nearest: those with the largest product plus reach."""
     last = best.shape[1] - 1
     for i in range(tile.shape[0]):

@@ -1,7 +1,7 @@
 """A graph of many nodes: learned on candidate pairs, certified over all pairs, whose costs nobody stores.
 
-Degree search and solves see candidates only, at first each node's nearest neighbours. Then all pairs are tested once,
-tile by tile, those that are called for, or nearly, join the candidates, and it goes on from there until none is missing.
+Degree search and solves see candidates only, at first each node's nearest neighbours. Then all pairs are tested, those
+that are called for, or nearly, join the candidates, and it goes on from there until none is missing.
 """
 
 from dataclasses import replace
@@ -13,6 +13,7 @@ from silograph.local.degree import check_degree
 from silograph.local.learn import LearnResult, Settings, learn
 from silograph.local.solvers.candidates import AllCosts, cheapest_pairs, complete
 from silograph.local.solvers.exact import NEIGHBOURS
+from silograph.local.solvers.solution import certify
 
 LARGE = 10_000  # nodes, from which on costs are not stored: 400 MB of them, and as much for each copy on the way
 
@@ -40,7 +41,13 @@ def learn_large(costs: AllCosts, settings: Settings) -> LearnResult:
     assert done is not None  # without a limit on candidates
     learned, _ = done
     problem, solution = learned.problem, learned.solution
-    gap = solution.gap + problem.rounding(solution.y, n_pairs=every.size)
-    relative = gap / problem.scale(solution.primal)
-    certified = replace(solution, gap=gap, relative_gap=relative, converged=relative <= settings.tol)
-    return replace(learned, solution=certified)
+    certified = certify(
+        problem,
+        solution.w,
+        solution.y,
+        primal=solution.primal,
+        gap=solution.gap + problem.rounding(solution.y, n_pairs=every.size),
+        n_iter=solution.n_iter,
+        tol=settings.tol,
+    )
+    return replace(learned, solution=certified, whole=False)

@@ -59,6 +59,7 @@ class LearnResult:
     degree_asked: float | None  # None where alpha and beta were given
     degree_reached: bool
     n_solves: int
+    whole: bool = True  # otherwise the problem is that of candidate pairs, no other having an edge
 
     @property
     def y(self) -> Vector:

@@ -1,8 +1,8 @@
 """Many nodes, exactly: solve on candidate pairs, test all the others, add what was missed, repeat.
 
-A pair left out is rightly left out when y_i + y_j ≤ c_ij. The loop ends when this holds for every pair left out: then the
-answer, with zeros there, is that of all pairs, and its duality gap is the whole problem's. So the candidates decide how
-fast the answer comes and never which.
+A pair left out is rightly left out when y_i + y_j ≤ c_ij. The loop ends when this holds for every pair left out: then
+the answer, with zeros there, is one to all pairs, and its duality gap is the whole problem's. So the candidates decide
+how fast the answer comes and never which.
 """
 
 from collections.abc import Callable
@@ -94,7 +94,8 @@ class StoredCosts:
 
     def at(self, rows: IntVector, cols: IntVector) -> Vector:
         """The costs of some pairs."""
-        return self.problem.cost[condensed_index(self.n_nodes, rows, cols)]
+        cost: Vector = self.problem.cost[condensed_index(self.n_nodes, rows, cols)]
+        return cost
 
     def nearest(self, k: int) -> np.ndarray:
         """The k cheapest neighbours of each node."""
