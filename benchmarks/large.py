@@ -3,8 +3,9 @@
     python -m benchmarks.large                  all: 30 000 and 100 000 nodes, and 5 silos of 3000
     python -m benchmarks.large 30000 --silos 0  some of it
 
-Signals are the one-silo benchmark's smooth ones, 100 samples, in single precision, as .npy files. Every measurement is
-a process of its own, whose time and peak memory the operating system tells; compiled loops are in the cache before.
+Signals are the one-silo benchmark's smooth ones, and the tests' of silos that differ; 100 samples, in single precision,
+as .npy files. Every measurement is a process of its own, whose time and peak memory the operating system tells;
+compiled loops are in the cache before.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks import machine
-from benchmarks.one_silo.datasets import smooth
+from benchmarks.one_silo.datasets import N_SAMPLES, smooth
 from silograph import ConsensusGraph, SmoothGraph, read_run
+from testing.silo_problems import silo_signals
 
 RESULTS = Path(__file__).parent / "results"
 SEED = 20246
@@ -41,9 +43,16 @@ COLUMNS = (
 )
 
 
-def make(path: str, n_nodes: str, seed: str) -> None:
+def make(path: str, n_nodes: str) -> None:
     """Write a table of signals."""
-    np.save(path, smooth(int(n_nodes), np.random.default_rng([SEED, int(seed)])).T.astype(np.float32))
+    np.save(path, smooth(int(n_nodes), np.random.default_rng(SEED)).T.astype(np.float32))
+
+
+def make_silos(n_nodes: str, *paths: str) -> None:
+    """Write the tables of silos that differ and have much in common."""
+    rng = np.random.default_rng(SEED)
+    for path, table in zip(paths, silo_signals(rng, "different", len(paths), int(n_nodes), N_SAMPLES), strict=True):
+        np.save(path, table.astype(np.float32))
 
 
 def fit(path: str) -> dict[str, Any]:
@@ -65,7 +74,7 @@ def _told(n_edges: int, degree: float, gap: float, seconds: float) -> dict[str, 
     return {"edges": n_edges, "mean degree": degree, "relative gap": gap, "seconds inside": round(seconds, 2)}
 
 
-STEPS = {"make": make, "fit": fit, "fit_silos": fit_silos}
+STEPS = {"make": make, "make_silos": make_silos, "fit": fit, "fit_silos": fit_silos}
 
 
 def measured(*command: str) -> tuple[dict[str, float], str]:
@@ -90,7 +99,7 @@ def measured(*command: str) -> tuple[dict[str, float], str]:
 def one_silo(folder: Path, n_nodes: int) -> list[dict[str, Any]]:
     """A table, by the estimator and by the command."""
     table, run = folder / f"{n_nodes}.npy", folder / f"run-{n_nodes}"
-    measured("benchmarks.large", "--step", "make", str(table), str(n_nodes), "0")
+    measured("benchmarks.large", "--step", "make", str(table), str(n_nodes))
     took, printed = measured("benchmarks.large", "--step", "fit", str(table))
     rows = [{"what": "SmoothGraph().fit", "nodes": n_nodes, **took, **json.loads(printed)}]
     took, _ = measured("silograph", "learn", str(table), "--out", str(run))
@@ -102,8 +111,7 @@ def one_silo(folder: Path, n_nodes: int) -> list[dict[str, Any]]:
 def several_silos(folder: Path, n_silos: int, n_nodes: int) -> list[dict[str, Any]]:
     """Silos that differ, by the estimator."""
     tables = [str(folder / f"silo-{number}.npy") for number in range(n_silos)]
-    for number, table in enumerate(tables, start=1):
-        measured("benchmarks.large", "--step", "make", table, str(n_nodes), str(number))
+    measured("benchmarks.large", "--step", "make_silos", str(n_nodes), *tables)
     took, printed = measured("benchmarks.large", "--step", "fit_silos", *tables)
     return [{"what": f"ConsensusGraph().fit, {n_silos} silos", "nodes": n_nodes, **took, **json.loads(printed)}]
 
