@@ -33,7 +33,7 @@ def near_duplicates(rng: np.random.Generator) -> np.ndarray:
 MAKERS = {
     "smooth": lambda rng: signals("smooth", rng, 60, 300),
     "independent": lambda rng: signals("independent", rng, 60, 300),
-    "amplitudes": lambda rng: signals("independent", rng, 60, 300) * 10.0 ** rng.uniform(-1, 1, size=300),
+    "amplitudes": lambda rng: signals("independent", rng, 60, 300) * 10.0 ** rng.uniform(-0.3, 0.3, size=300),
     "near-duplicates": near_duplicates,
     "single precision": lambda rng: signals("smooth", rng, 60, 300).astype(np.float32) + np.float32(300),
 }
