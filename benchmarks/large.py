@@ -118,7 +118,8 @@ def several_silos(folder: Path, n_silos: int, n_nodes: int) -> list[dict[str, An
 
 def page(rows: list[dict[str, Any]], facts: dict[str, Any]) -> str:
     """The rows as a table."""
-    lines = ["# Many nodes", "", f"`python -m benchmarks.large` on {facts['cpu']}, {facts['cpu_count']} cores.", ""]
+    where = f"on {facts['cpu']}, {facts['cpu_count']} cores, whose load was {facts['load']} when it began"
+    lines = ["# Many nodes", "", f"`python -m benchmarks.large` {where}.", ""]
     lines += ["| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]
     for row in rows:
         shown = {**row, "relative gap": f"{row['relative gap']:.1e}", "mean degree": f"{row['mean degree']:.3f}"}
