@@ -278,3 +278,49 @@ def test_masked_values_and_nulls_of_frames_are_gaps_where_there_may_be_some(rng)
     for wrong in ({"missing": "guess"}, {"missing": "rows", "metric": "precomputed"}):
         with pytest.raises(ParameterError, match="missing"):
             SmoothGraph(**wrong).fit(X)
+
+
+@pytest.fixture
+def large_from_24(monkeypatch):
+    """As if 24 nodes were many."""
+    monkeypatch.setattr("silograph.local.large.LARGE", 24)
+    monkeypatch.setattr("silograph.estimators.smooth.LARGE", 24)
+
+
+@pytest.mark.parametrize("options", [{"standardize": True}, {"missing": "rows"}, {"zeta": 0.01}])
+def test_many_nodes_have_the_graph_of_few(X, large_from_24, options):
+    X = X.astype(np.float32)
+    model = SmoothGraph(degree=4, **options).fit(X)
+    stored = SmoothGraph(alpha=model.alpha_, beta=model.beta_, neighbours=0, **options).fit(X)
+    assert model.gap_ <= 1e-8
+    assert model.degree_ == pytest.approx(4, rel=0.02)
+    assert model.n_samples_seen_ == 120
+    np.testing.assert_allclose(model.graph_.adjacency(), stored.graph_.adjacency(), atol=1e-10)
+    assert pickle.loads(pickle.dumps(model)).graph_ == model.graph_
+
+
+def test_many_nodes_have_a_sparse_adjacency_and_no_scores(X, large_from_24):
+    model = SmoothGraph(degree=4).fit(X)
+    np.testing.assert_array_equal(model.adjacency_.toarray(), model.graph_.adjacency())
+    with pytest.raises(ParameterError, match=r"scores_.*neighbours=0"):
+        _ = model.scores_
+    with pytest.raises(ParameterError, match=r"partial_fit.*fit all samples at once"):
+        model.partial_fit(X)
+    assert SmoothGraph(degree=4, neighbours=0).fit(X).scores_.shape == (24, 24)
+
+
+@pytest.mark.parametrize("options", [{"solver": "gradient"}, {"missing": "pairs"}, {"forbidden": [(0, 1)]}])
+def test_what_needs_stored_costs_has_them_however_many_nodes(X, large_from_24, options):
+    model = SmoothGraph(degree=4, **options).fit(X)
+    assert np.isfinite(model.scores_[2:, 2:]).any()
+
+
+def test_gaps_among_many_nodes_are_refused_or_go_with_their_rows(X, large_from_24):
+    gappy = X.copy()
+    gappy[3, 2] = np.nan
+    with pytest.raises(SignalError, match="row 4"):
+        SmoothGraph(degree=4).fit(gappy)
+    with pytest.warns(UserWarning, match="1 rows"):
+        model = SmoothGraph(degree=4, missing="rows").fit(gappy)
+    assert model.n_samples_seen_ == 119
+    assert model.graph_ == SmoothGraph(degree=4).fit(np.delete(X, 3, axis=0)).graph_

@@ -78,3 +78,14 @@ def test_wrong_pairs_are_named(pairs, message):
 def test_allowing_and_forbidding_at_once_is_an_error():
     with pytest.raises(PairsError, match="contradict"):
         choose_pairs(["a", "b"], allowed=[(0, 1)], forbidden=[(0, 1)])
+
+
+@given(n=st.integers(2, 12), seed=st.integers(0, 2**32 - 1))
+def test_the_pairs_lacking_are_the_ones_that_a_union_adds(n, seed):
+    mine, _ = some_pairs(n, seed, listed=True)
+    theirs, _ = some_pairs(n, seed + 1, listed=True)
+    lacking, both = mine.lacking(theirs.rows, theirs.cols), mine.union(theirs.rows, theirs.cols)
+    as_set = [set(zip(p.rows.tolist(), p.cols.tolist(), strict=True)) for p in (mine, theirs, lacking, both)]
+    assert as_set[2] == as_set[1] - as_set[0]
+    assert as_set[3] == as_set[0] | as_set[1]
+    assert lacking.size + mine.size == both.size

@@ -1,6 +1,7 @@
 """A run from Python: the same as from the command line, read back, and refused where it makes no sense."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -52,6 +53,21 @@ def test_one_path_is_one_table(tables):
     run = learn_files("oslo.csv", degree=np.float32(3), neighbours=np.int64(4), standardize=np.True_, out=Path("run"))
     expected = SmoothGraph(degree=3, standardize=True).fit(tables["oslo"]).graph_
     np.testing.assert_allclose(run.consensus_graph.adjacency(), expected.adjacency(), atol=1e-9)
+    assert_same(run, read_run("run"))
+
+
+@pytest.mark.parametrize("options", [{}, {"standardize": True, "drop": "region 4"}])
+def test_a_table_of_many_nodes_has_the_graph_of_stored_costs(tables, monkeypatch, options):
+    stored = learn_files("oslo.csv", degree=3, out="stored", **options)
+    monkeypatch.setattr("silograph.local.large.LARGE", 5)
+    given = {"alpha": stored.record.result.alpha, "beta": stored.record.result.beta}
+    run = learn_files("oslo.csv", out="run", **given, **options)
+    np.testing.assert_allclose(run.consensus_graph.adjacency(), stored.consensus_graph.adjacency(), atol=1e-10)
+    assert run.converged
+    silo, other = run.record.silos[0], stored.record.silos[0]
+    assert silo.mean_squared_difference == pytest.approx(other.mean_squared_difference, rel=1e-12)
+    assert replace(silo, mean_squared_difference=None) == replace(other, mean_squared_difference=None)
+    assert run.warnings == stored.warnings
     assert_same(run, read_run("run"))
 
 

@@ -12,10 +12,12 @@ from silograph._util.types import BoolVector, IntVector, Matrix, Vector
 from silograph.data.blocks import BlockReader, Blocks, blocks_of, fit_in_memory
 from silograph.data.bounded import RowBounds
 from silograph.data.distances import costs_of_distances
+from silograph.data.moments import Moments
 from silograph.data.pairwise import AnyMoments, add_rows, merged, no_moments
 from silograph.data.readers import Signals, open_signals
 from silograph.data.readers.source import UnknownColumnError
 from silograph.data.serial import SerialProducts
+from silograph.data.tiles import CostTiles, node_moments
 from silograph.errors import PairsError, ParameterError, SignalError
 from silograph.graph.allowed import choose_pairs
 from silograph.graph.pairs import Pairs
@@ -76,7 +78,7 @@ class TableOptions:
 class TableCosts:
     """What reading a table yields."""
 
-    cost: Vector
+    cost: Vector  # of the pairs; of none where there are tiles
     n_samples: int | None
     fewest_rows: int | None = None  # that a pair rests on; with gaps, some rest on fewer than others
     blocks: Blocks | None  # of rows; None where there are none, or too many pairs to keep any
@@ -86,6 +88,14 @@ class TableCosts:
     row_counter: str | None  # a column that looks like row numbers
     constant: tuple[str, ...] = ()  # nodes whose value never changes; where nodes may be missing, these are
     serial: float | None = None  # how much samples resemble the ones before: median lag-1 autocorrelation of the nodes
+    tiles: CostTiles | None = None  # the costs of pairs too many to store
+
+    @property
+    def average(self) -> float | None:
+        """The mean cost; None without pairs."""
+        if self.tiles is not None:
+            return self.tiles.average()
+        return float(self.cost.mean()) if self.cost.size else None
 
     def among(self, nodes: BoolVector, pairs: Pairs) -> "TableCosts":
         """The same without some of the nodes of `pairs`, the study's; all are the same but what is by pair."""
@@ -105,14 +115,16 @@ def read_costs(
     order: IntVector | None = None,
     missing_nodes: MissingNodes = "error",
     blocks: bool = False,
+    tiles: bool = False,
     bounds: RowBounds | None = None,
     on_progress: Callable[[float], None],
 ) -> TableCosts:
     """The costs of one table; `order` are the columns to take for the nodes of the pairs, −1 for one that is absent.
 
     Where nodes may be missing, those with an empty or a constant column are missing, too. `blocks`: keep its rows in
-    blocks, too, which takes sixteen times the memory. `bounds`: bring rows to a length that everybody knows first; then
-    public numbers, and not the table's own, centre and scale them.
+    blocks, too, which takes sixteen times the memory. `tiles`: keep the table itself and no costs, for many nodes; then
+    no nodes may be missing, and gaps are refused or go with their rows. `bounds`: bring rows to a length that everybody
+    knows first; then public numbers, and not the table's own, centre and scale them.
     """
     columns = np.arange(signals.n_nodes, dtype=np.int32) if order is None else order
     empty = np.zeros(signals.n_nodes, dtype=np.bool_)
@@ -125,7 +137,8 @@ def read_costs(
     own = pairs if present is None else pairs.within(present)[0]
     names = [signals.names[column] if column >= 0 else "" for column in columns]
     chosen = None if order is None and present is None else columns[there]
-    moments, reader = no_moments(own, bounds), BlockReader(own, bounds)
+    moments, reader = node_moments(own.n_nodes) if tiles else no_moments(own, bounds), BlockReader(own, bounds)
+    kept: list[Matrix] = []
     row_counter, first, keep = None, True, blocks and fit_in_memory(own)
     flagged: list[int] = []
     gappy, serial = 0, SerialProducts(signals.n_nodes)
@@ -142,6 +155,8 @@ def read_costs(
             reader.update(rows)
         else:
             moments = add_rows(moments, rows)
+        if tiles:
+            kept.append(rows)
     costs = table_costs(
         reader.finish() if keep else [moments],
         standardize=options.standardize,
@@ -152,6 +167,10 @@ def read_costs(
         missing_nodes=missing_nodes,
         rows_dropped=gappy + sum(flagged),
     )
+    if isinstance(moments, Moments) and tiles:
+        table = np.concatenate(kept)
+        whole = CostTiles.of(table, moments, standardize=options.standardize, names=names, source=path.name)
+        costs = replace(costs, tiles=whole)
     return replace(costs, serial=serial.correlation())
 
 

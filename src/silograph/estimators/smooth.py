@@ -2,7 +2,7 @@
 
 import warnings
 from dataclasses import fields
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,18 +11,21 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from silograph._util.types import Matrix, Vector
+from silograph._util.types import Matrix
 from silograph.data.costs import Missing, check_missing, without_gaps
 from silograph.data.distances import costs_of_distances
 from silograph.data.moments import Moments
-from silograph.data.pairwise import add_rows, moments_of
+from silograph.data.pairwise import AnyMoments, add_rows, moments_of
 from silograph.data.readers.checks import check_finite
 from silograph.data.readers.frames import check_index, frame_names, is_frame
+from silograph.data.tiles import CostTiles, node_moments
 from silograph.errors import DegreeWarning, ParameterError
 from silograph.estimators.tables import check_input
 from silograph.graph.allowed import choose_pairs
 from silograph.graph.pairs import Pairs, default_names
+from silograph.local.large import LARGE, learn_large, stores_no_costs
 from silograph.local.learn import (
+    LearnResult,
     Settings,
     SolverName,
     convergence_warning,
@@ -30,6 +33,14 @@ from silograph.local.learn import (
     graph_of,
     learn,
     worth_telling,
+)
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+KEEPS_NONE = (
+    f"of {LARGE} nodes or more, which keeps none. Use graph_, and fit all samples at once; or, with memory for a few "
+    "numbers per pair of nodes, set neighbours=0"
 )
 
 
@@ -62,7 +73,8 @@ class SmoothGraph(BaseEstimator):
     allowed, forbidden : array-like of shape (n, 2), optional
         Pairs of node names or positions: the only ones that may be edges, or the ones that may not (known zeros).
     neighbours : int, optional
-        How many nearest neighbours per node to try first when nodes are many; the result stays exact. 0: never.
+        How many nearest neighbours per node to try first when nodes are many; the result stays exact. From 10 000 nodes
+        on no costs of pairs are stored then, if all pairs are allowed and `missing` is not "pairs". 0: never.
     max_iter : int, optional
         Most iterations of one solve.
     step, momentum : float
@@ -72,10 +84,11 @@ class SmoothGraph(BaseEstimator):
     ----------
     graph_ : Graph
         The learned graph, with names.
-    adjacency_ : ndarray (nodes, nodes)
-        Its weights, dense; built anew at each access.
+    adjacency_ : ndarray (nodes, nodes), or from 10 000 nodes on a scipy.sparse.csr_array
+        Its weights; built anew at each access.
     scores_ : ndarray (nodes, nodes)
         Weights where there is an edge, and below 0 how far an absent edge is from being one; −∞ where none may be.
+        Not where costs are not stored: from 10 000 nodes on, unless `neighbours` is 0.
     gap_ : float
         Certified relative duality gap: no graph has an objective lower by more than this part.
     objective_, n_iter_, converged_, degree_, alpha_, beta_
@@ -127,47 +140,58 @@ class SmoothGraph(BaseEstimator):
         self.rows_dropped_ = 0
         values, names = self._validate(X, reset=True)
         pairs = self._pairs(names)
+        self._names = names
+        self._moments: AnyMoments | None = None
         if self.metric == "precomputed":
             check_index(X, names)
             if self.standardize:
                 raise ParameterError("standardize: precomputed distances cannot be standardised. Leave it False.")
             cost = costs_of_distances(values, pairs, names)
-        else:
-            moments = moments_of(self._without_gaps(values), pairs)
-            cost = moments.costs(standardize=self.standardize, names=names)
-            self._moments = moments
-            self.n_samples_seen_ = moments.n_samples
-        self._names = names
-        return self._learn(cost, pairs, settings)
+            return self._keep(learn(cost, pairs, settings), settings)
+        values = self._without_gaps(values)
+        self.n_samples_seen_ = values.shape[0]
+        if self.missing != "pairs" and stores_no_costs(pairs, settings):
+            nodes = node_moments(pairs.n_nodes)
+            nodes.update(values)
+            tiles = CostTiles.of(values, nodes, standardize=self.standardize, names=names)
+            return self._keep(learn_large(tiles, settings), settings)
+        moments = moments_of(values, pairs)
+        cost = moments.costs(standardize=self.standardize, names=names)
+        self._moments = moments
+        return self._keep(learn(cost, pairs, settings), settings)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Add samples to those seen so far, and learn from all of them, starting at the last solution."""
         settings = self._settings()
         if self.metric == "precomputed":
             raise ParameterError("metric: precomputed distances cannot be added to. Use fit.")
-        first = not hasattr(self, "_moments")
+        moments: AnyMoments | None = getattr(self, "_moments", None)
+        first = moments is None
+        if first and hasattr(self, "_learned") and not self._learned.whole:
+            raise ParameterError(f"partial_fit: expected a fit that keeps sums of all pairs, got one {KEEPS_NONE}.")
         values, names = self._validate(X, reset=first, least_samples=1)
         if first:
             self._names, self.rows_dropped_ = names, 0
-            self._moments = Moments(self._pairs(names))
         values = self._without_gaps(values)
-        self._moments = add_rows(self._moments, values)
+        self._moments = add_rows(Moments(self._pairs(names)) if moments is None else moments, values)
         self.n_samples_seen_ = self._moments.n_samples
         if self.n_samples_seen_ < 2:  # no distance yet
             return self
         cost = self._moments.costs(standardize=self.standardize, names=self._names)
-        start = self._learned.solution.y if hasattr(self, "_learned") else None
-        return self._learn(cost, self._moments.pairs, settings, start=start)
+        start = self._learned.y if moments is not None and hasattr(self, "_learned") else None
+        return self._keep(learn(cost, self._moments.pairs, settings, start=start), settings)
 
     @property
-    def adjacency_(self) -> Matrix:
-        """The weights of the learned graph as a dense matrix."""
-        return self.graph_.adjacency()
+    def adjacency_(self) -> "Matrix | csr_array":
+        """The weights of the learned graph as a dense matrix; from 10 000 nodes on, a sparse one."""
+        return self.graph_.adjacency() if self.graph_.n_nodes < LARGE else self.graph_.to_scipy()
 
     @property
     def scores_(self) -> Matrix:
         """Every pair's rank: weights of edges, and minus the reduced cost (over q) of pairs without one."""
         check_is_fitted(self, "graph_")
+        if not self._learned.whole:
+            raise ParameterError(f"scores_: expected a fit that keeps the costs of all pairs, got one {KEEPS_NONE}.")
         problem, solution = self._learned.problem, self._learned.solution
         absent = np.minimum(-problem.reduced_cost(solution.y), 0.0) / problem.quadratic
         score = np.where(solution.w > 0, solution.w, absent)
@@ -212,8 +236,7 @@ class SmoothGraph(BaseEstimator):
             warnings.warn(f"{gaps} cells are empty: a pair has the rows that have both.", UserWarning, stacklevel=3)
         return values
 
-    def _learn(self, cost: Vector, pairs: Pairs, settings: Settings, start: Vector | None = None) -> Self:
-        learned = learn(cost, pairs, settings, start=start)
+    def _keep(self, learned: LearnResult, settings: Settings) -> Self:
         solution = learned.solution
         self._learned = learned
         self.graph_ = graph_of(learned, self._names)

@@ -125,10 +125,17 @@ class Pairs:
 
     def union(self, rows: IntVector, cols: IntVector) -> "Pairs":
         """These pairs and the ones given (rows < cols)."""
-        code = np.union1d(
-            self.rows.astype(np.int64) * self.n_nodes + self.cols, rows.astype(np.int64) * self.n_nodes + cols
-        )
-        return Pairs.from_sorted(self.n_nodes, code // self.n_nodes, code % self.n_nodes)
+        return self._of_codes(np.union1d(self._codes(self.rows, self.cols), self._codes(rows, cols)))
+
+    def lacking(self, rows: IntVector, cols: IntVector) -> "Pairs":
+        """Those of the pairs given (rows < cols) that are not among these."""
+        return self._of_codes(np.setdiff1d(self._codes(rows, cols), self._codes(self.rows, self.cols)))
+
+    def _codes(self, rows: IntVector, cols: IntVector) -> np.ndarray:
+        return rows.astype(np.int64) * self.n_nodes + cols
+
+    def _of_codes(self, codes: np.ndarray) -> "Pairs":
+        return Pairs.from_sorted(self.n_nodes, codes // self.n_nodes, codes % self.n_nodes)
 
     def within(self, nodes: IntVector) -> tuple["Pairs", IntVector]:
         """The pairs among some nodes, which are numbered anew in their (rising) order, and where these pairs stand."""

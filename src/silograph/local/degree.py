@@ -107,13 +107,20 @@ def _typical_bound(square: Vector) -> float:
 
 
 def find_theta(
-    cost: Vector, pairs: Pairs, degree: float, *, zeta: float, solver: Solver, start: Vector | None
+    cost: Vector,
+    pairs: Pairs,
+    degree: float,
+    *,
+    zeta: float,
+    solver: Solver,
+    start: Vector | None,
+    theta: float | None = None,
 ) -> DegreeResult:
-    """Find θ such that the learned graph has the mean degree asked for, within 1 %.
+    """Find θ such that the learned graph has the mean degree asked for, within 1 %; begin at `theta`, or by the rule.
 
     Where ties between costs make the degree jump over the target, the nearest degree met is returned, not `reached`.
     """
-    search = DegreeSearch(np.log(first_theta(cost, pairs, degree)))
+    search = DegreeSearch(float(np.log(first_theta(cost, pairs, degree) if theta is None else theta)))
     best: DegreeResult | None = None
     for n_solves in range(1, MAX_DEGREE_SOLVES + 1):
         problem = problem_at(float(np.exp(search.log_theta)), cost, pairs, zeta)

@@ -59,6 +59,12 @@ class LearnResult:
     degree_asked: float | None  # None where alpha and beta were given
     degree_reached: bool
     n_solves: int
+    whole: bool = True  # otherwise the problem is that of candidate pairs, no other having an edge
+
+    @property
+    def y(self) -> Vector:
+        """The multipliers of the solution."""
+        return self.solution.y
 
     @property
     def alpha(self) -> float:
@@ -71,8 +77,13 @@ class LearnResult:
         return float(self.problem.quadratic / 4)
 
 
-def learn(cost: Vector, pairs: Pairs, settings: Settings, *, start: Vector | None = None) -> LearnResult:
-    """Learn one silo's graph from its costs z/N on the allowed pairs; `start` are multipliers of a similar problem."""
+def learn(
+    cost: Vector, pairs: Pairs, settings: Settings, *, start: Vector | None = None, theta: float | None = None
+) -> LearnResult:
+    """Learn one silo's graph from its costs z/N on the allowed pairs.
+
+    `start` are multipliers of a similar problem, and `theta` is where to begin to look for a degree.
+    """
     if settings.alpha is not None and settings.beta is not None:
         problem = LocalProblem(
             cost=cost, pairs=pairs, quadratic=4 * settings.beta, alpha=settings.alpha, zeta=settings.zeta
@@ -98,6 +109,7 @@ def learn(cost: Vector, pairs: Pairs, settings: Settings, *, start: Vector | Non
         # Polished at once: edges are counted, and at the tolerance alone some are neither present nor absent
         solver=lambda problem, y: _polish(problem, _solve(problem, y, exact_settings), exact_settings),
         start=start,
+        theta=theta,
     )
     solution = tuned.solution if settings.solver == "newton" else _solve(tuned.problem, None, settings)
     return LearnResult(

@@ -114,12 +114,15 @@ class LocalProblem:
         series = small**2 * (0.5 - small * (1 / 3 - small * (0.25 - small * (0.2 - small / 6))))
         return float(self.alpha * np.where(np.abs(excess) < SERIES, series, excess - np.log1p(excess)).sum())
 
-    def rounding(self, y: Vector) -> float:
-        """A bound on what the rounding of w(y) adds to the gap there: each slack is off by at most 4ε·max y."""
+    def rounding(self, y: Vector, *, n_pairs: int | None = None) -> float:
+        """A bound on what the rounding of w(y) adds to the gap there: each slack is off by at most 4ε·max y.
+
+        `n_pairs` are those of the whole problem, where this is one on fewer.
+        """
         slack = 4 * np.finfo(np.float64).eps * float(y.max())
         if isinstance(self.quadratic, np.ndarray):
             return float((1 / self.quadratic).sum()) * slack**2 / 2
-        return self.pairs.size * slack**2 / (2 * self.quadratic)
+        return (self.pairs.size if n_pairs is None else n_pairs) * slack**2 / (2 * self.quadratic)
 
     def scale(self, primal: float) -> float:
         """What a gap is measured against: |primal|, but never less than a millionth of αd.

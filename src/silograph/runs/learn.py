@@ -12,6 +12,7 @@ from silograph.analysis.tables import doubts_about_tables
 from silograph.engine.noise import with_min_samples
 from silograph.engine.study import StudyResult, learn_silos
 from silograph.errors import CheckpointError, OutputError, ParameterError, SilographError
+from silograph.local.large import learn_large
 from silograph.local.learn import Settings, learn
 from silograph.methods.common.settings import StudySettings
 from silograph.protocol.method import RoundRecord
@@ -99,10 +100,12 @@ def _learn(
             doubts=doubts_about_tables(tables.facts, standardize=request.tables.standardize),
         )
 
-    silo = tables.silos[0]
     if isinstance(request.settings, Settings):
         on_progress(f"Learning {len(tables.nodes)} nodes", None)
-        learned = learn(silo.cost, silo.pairs, request.settings)
+        if tables.tiles is not None:
+            learned = learn_large(tables.tiles, request.settings)
+        else:
+            learned = learn(tables.silos[0].cost, tables.silos[0].pairs, request.settings)
         run = table_run(learned, request.settings, context())
         begin()  # not before: there are no rounds to resume from, so that who interrupts it has nothing to clear away
     else:

@@ -14,8 +14,11 @@ from silograph.analysis.tables import TableFacts, facts_of
 from silograph.data.alignment import NAMED_SO, all_nodes, order_of, wrong_way_round
 from silograph.data.costs import TableCosts, TableOptions, read_costs
 from silograph.data.folders import FoundTable
+from silograph.data.tiles import CostTiles
 from silograph.errors import MissingExtraError, SignalError, SilographError, SilosError
 from silograph.graph.pairs import Pairs
+from silograph.local.large import stores_no_costs
+from silograph.local.learn import Settings
 from silograph.methods.common.settings import StudySettings
 from silograph.protocol.silo import Silo
 from silograph.runs.request import LearnRequest
@@ -32,6 +35,7 @@ class Tables:
     pairs: Pairs
     silos: list[Silo]
     sources: Mapping[str, Mapping[str, Any]]  # what each silo's record tells of its file
+    tiles: CostTiles | None  # of one large table, instead of a silo: nobody stores its costs
     facts: Sequence[TableFacts]  # by which doubtful ones are known
 
     @property
@@ -82,7 +86,8 @@ def read_tables(request: LearnRequest, on_progress: OnProgress) -> Tables:
     pairs = options.pairs(nodes, zeta=request.zeta)
     blocks = isinstance(request.settings, StudySettings) and request.settings.holds_out
     bounds = request.bounds(nodes)
-    silos, sources, facts, faults = [], {}, [], Faults()
+    silos, sources, facts, faults, tiles = [], {}, [], Faults(), None
+    large = _is_large(request, pairs)
     with ThreadPoolExecutor(1) as pool:  # checksums read the files once more, beside the reading
         checksums = [pool.submit(sha256_of, one.path) for one in found]
         for number, (one, order, checksum) in enumerate(zip(found, orders, checksums, strict=True)):
@@ -97,20 +102,30 @@ def read_tables(request: LearnRequest, on_progress: OnProgress) -> Tables:
                     order=order,
                     missing_nodes=allowed,
                     blocks=blocks,
+                    tiles=large,
                     bounds=bounds,
                     on_progress=show,
                 )
-                silo = Silo.on(
-                    pairs, read.present, name=one.silo, cost=read.cost, n_samples=read.n_samples, blocks=read.blocks
-                )
-                silos.append(silo)
+                tiles = read.tiles
+                if tiles is None:
+                    silo = Silo.on(
+                        pairs, read.present, name=one.silo, cost=read.cost, n_samples=read.n_samples, blocks=read.blocks
+                    )
+                    silos.append(silo)
                 sources[one.silo] = source_of(one, read, checksum.result())
                 facts.append(facts_of(one.silo, len(nodes), read, sha256=checksum.result()))
             if len(faults.errors) == MOST_FAULTS:
                 pool.shutdown(cancel_futures=True)
                 break
     faults.check(len(found), stopped=number + 1 < len(found))
-    return Tables(nodes=tuple(nodes), pairs=pairs, silos=silos, sources=sources, facts=facts)
+    return Tables(nodes=tuple(nodes), pairs=pairs, silos=silos, sources=sources, facts=facts, tiles=tiles)
+
+
+def _is_large(request: LearnRequest, pairs: Pairs) -> bool:
+    """Whether it is one table of so many nodes that costs are not stored."""
+    options, settings = request.tables, request.settings
+    plain = not options.precomputed and options.missing != "pairs" and request.missing_nodes == "error"
+    return isinstance(settings, Settings) and plain and stores_no_costs(pairs, settings)
 
 
 def source_of(table: FoundTable, read: TableCosts, sha256: str) -> dict[str, Any]:
@@ -123,7 +138,7 @@ def source_of(table: FoundTable, read: TableCosts, sha256: str) -> dict[str, Any
         "rows_dropped": read.rows_dropped,
         "gaps": read.gaps,
         "row_counter": read.row_counter,
-        "mean_squared_difference": float(read.cost.mean()) if read.cost.size else None,
+        "mean_squared_difference": read.average,
     }
 
 

@@ -40,6 +40,17 @@ def test_a_parquet_file_is_read_without_the_index_of_pandas(tmp_path, X):
     np.testing.assert_array_equal(whole(tmp_path / "x.parquet", drop=["w"]), X[:, [0, 2, 3, 4]])
 
 
+def test_single_precision_is_read_as_such(tmp_path, X):
+    single = X[:100].astype(np.float32)
+    np.save(tmp_path / "x.npy", single)
+    pd.DataFrame(single, columns=list("vwxyz")).to_parquet(tmp_path / "x.parquet")
+    pd.DataFrame(single, columns=list("vwxyz")).to_feather(tmp_path / "x.feather")
+    for name in ("x.npy", "x.parquet", "x.feather"):
+        read = whole(tmp_path / name)
+        assert read.dtype == np.float32
+        np.testing.assert_array_equal(read, single)
+
+
 def test_bad_parquet_files_are_refused_by_place(tmp_path):
     frame = pd.DataFrame({"a": [1.0, 2.0, None], "b": [1, 2, 3], "c": ["x", "y", "z"]})
     frame.to_parquet(tmp_path / "t.parquet")

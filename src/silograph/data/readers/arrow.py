@@ -69,6 +69,8 @@ def _source(path: Path, schema: Any, n_rows: int, wanted: Wanted, batches: Batch
             columns = [batch.column(name).to_numpy(zero_copy_only=False) for name in names]
             flags = None if flag is None else batch.column(stored[flag]).to_numpy(zero_copy_only=False)
             done += batch.num_rows
-            yield Chunk(np.column_stack(columns).astype(np.float64, copy=False), done / max(1, n_rows), flags)
+            values = np.column_stack(columns)
+            precision = np.float32 if values.dtype == np.float32 else np.float64  # twice the memory would say no more
+            yield Chunk(values.astype(precision, copy=False), done / max(1, n_rows), flags)
 
     return Source(names, chunks)

@@ -20,6 +20,7 @@ POLISH_STEPS = 8  # of Newton's method from the interior point's answer; between
 TIGHTER = 1e-4  # of the tolerance, for the interior point: 14 steps each, 12 without, 15 at 1e-6
 # Measured on the benchmarks' signals at degree 10, against testing all pairs in each step
 CANDIDATES_FROM = 3000  # nodes; candidates take 3 times as long at 1500, 1.4 times at 3000, 0.6 to 1 times at 6000
+INTERIOR_UP_TO = 10_000  # nodes: a matrix of 800 MB, and minutes; beyond, Newton's method has all steps to itself
 NEIGHBOURS = 20  # candidate pairs per node; 7 take up to three more steps, 60 take fewer but longer ones
 
 
@@ -49,8 +50,9 @@ def solve(
 
 
 def _newton_then_interior(problem: LocalProblem, *, start: Vector | None, tol: float, max_iter: int) -> Solution:
-    direct = newton.solve(problem, start=start, tol=tol, max_iter=min(NEWTON_STEPS, max_iter))
-    if direct.converged or max_iter <= NEWTON_STEPS:
+    few = min(NEWTON_STEPS, max_iter) if problem.n_nodes <= INTERIOR_UP_TO else max_iter
+    direct = newton.solve(problem, start=start, tol=tol, max_iter=few)
+    if direct.converged or max_iter <= few:
         return direct
     start = newton.default_start(problem)
     path = interior.solve(problem, start=start, tol=TIGHTER * tol, max_iter=max_iter - NEWTON_STEPS)
