@@ -93,10 +93,10 @@ def measure(federation: RealFederation, method: str, pairs: int) -> Measured:
         record = federation.run(text, str(out))
     with History.open_read(federation.fed / "runs" / record["federation"]["run"] / "history.sqlite") as history:
         rounds = [one for one in history.rounds() if one.stage == "learn"]
-    computed = [computed(federation.home(site), record["federation"]["run"]) for site in federation.sites]
+    by_site = [computed(federation.home(site), record["federation"]["run"]) for site in federation.sites]
     overheads, computing = [], []
     for before, one in pairwise(rounds):
-        busy = max(site[one.round] for site in computed)
+        busy = max(site[one.round] for site in by_site)
         overheads.append(one.finished_at - before.finished_at - busy)
         computing.append(busy)
     return Measured(

@@ -40,6 +40,7 @@ from nvflare.private.fed.client.client_req_processors import ClientRequestProces
 
 from silograph.federation.nvflare.guard import guard_messages
 from silograph.federation.nvflare.limits import limit_frames, limit_streams
+from silograph.federation.nvflare.pace import ask_seldom
 
 KEPT_PROCESSORS = (
     "AbortAppProcessor", "AbortTaskProcessor", "CancelResourceProcessor", "CheckResourceProcessor",
@@ -152,6 +153,8 @@ def main(arguments: list[str]) -> None:
         harden()
     else:
         limit_streams()
+    if kind == "site_job":
+        ask_seldom()
     if kind.endswith("_job"):  # watches its parent by itself
         MainProcessMonitor.run = functools.partial(MainProcessMonitor.run, shutdown_grace_time=_LAST_SECONDS)
     else:

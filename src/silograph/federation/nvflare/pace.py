@@ -1,0 +1,30 @@
+"""How often a site's process of a job asks the server for something to do: rarely, and it ends at once all the same.
+
+NVFlare's client asks for tasks all the time, and sleeps between two questions, deaf to the message that the run is over.
+Here nothing is asked by task. But each question passes four processes, so that a job which waits for an approval would
+keep the server busy. So it is asked seldom, in case that message is lost, and the sleep ends with the run.
+"""
+
+import threading
+import time
+from typing import Any
+
+from nvflare.private.fed.client.client_runner import ClientRunner
+
+TASK_SECONDS = 10.0  # between two questions for a task
+END_SECONDS = 0.1  # until the end of the run is noticed
+
+
+def ask_seldom() -> None:
+    """Let the process of a job, in this process, wait for its end instead of asking for tasks."""
+    ClientRunner._try_run = _run
+
+
+def _run(self: Any) -> None:
+    threading.Thread(target=self._send_job_heartbeat, daemon=True, name="job heartbeat").start()
+    while not self.run_abort_signal.triggered:
+        with self.engine.new_context() as context:
+            self.fetch_and_run_one_task(context)
+        asked = time.monotonic()
+        while not self.run_abort_signal.triggered and time.monotonic() - asked < TASK_SECONDS:
+            time.sleep(END_SECONDS)
