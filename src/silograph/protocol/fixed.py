@@ -10,7 +10,7 @@ added, and a term travels as the float64 that it is.
 A single number is a Python integer here; a vector is an array (n, 3) of uint64, the lowest limb first.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import IntEnum
 from math import ceil, floor, ldexp
 from typing import cast
@@ -27,6 +27,7 @@ FRACTION_BITS, TERM_BITS, COUNT_BITS = 88, 88, 15
 LARGEST_TERM = 2.0**TERM_BITS  # in units; terms must be smaller
 MOST_TERMS = 2**COUNT_BITS
 RING = 2**192
+BLOCK = 8192  # sums that are added up at a time: their limbs stay in the processor's cache
 
 
 class Rounding(IntEnum):
@@ -89,6 +90,20 @@ def vector_of(limbs: Limbs, unit: int, rounding: Rounding) -> Vector:
     """The sum as float64, rounded once."""
     out: Vector = np.empty(limbs.shape[0])
     _read(limbs, unit - FRACTION_BITS, int(rounding), out)
+    return out
+
+
+def sum_vectors(terms: Sequence[Vector], unit: int, rounding: Rounding) -> Vector:
+    """The sum of some terms as float64: `add_vector` and `vector_of`, block by block."""
+    out: Vector = np.empty(terms[0].size)
+    limbs = zeros(min(out.size, BLOCK))
+    for start in range(0, out.size, BLOCK):
+        block = out[start : start + BLOCK]
+        sums = limbs[: block.size]
+        sums[:] = 0
+        for term in terms:
+            add_vector(sums, term[start : start + BLOCK], unit, rounding)
+        _read(sums, unit - FRACTION_BITS, int(rounding), block)
     return out
 
 
