@@ -20,7 +20,7 @@ from pathlib import Path
 import psutil
 
 from silograph.federation.coordinator.history import History
-from testing.real_federation import SITES, Kind, RealFederation, study_text
+from testing.real_federation import SERVER, SITES, Kind, RealFederation, study_text
 from testing.waiting import eventually
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
@@ -43,8 +43,10 @@ class Idle:
 def processes_of(federation: RealFederation, site: str) -> dict[str, psutil.Process]:
     """The processes of the server and of one site, by what they are; their hosts, too."""
     found = {kind: federation.find(kind, None if kind.startswith("server") else site) for kind in KINDS}
-    hosts = {name: psutil.Process(federation.hosts[key].pid) for name, key in (("server host", "server"), ("site host", site))}
-    return hosts | {kind: process for kind, process in found.items() if process is not None}
+    hosts = {f"{kind} host": federation.hosts[name].pid for kind, name in (("server", SERVER), ("site", site))}
+    return {name: psutil.Process(pid) for name, pid in hosts.items()} | {
+        kind: process for kind, process in found.items() if process is not None
+    }
 
 
 def measure(waits_for: str, processes: Mapping[str, psutil.Process], seconds: float) -> list[Idle]:
@@ -69,8 +71,8 @@ def measure_all(folder: Path, seconds: float) -> list[Idle]:
     """Nothing to do, then a run without an approval, then one with a slow site."""
     first, *_, last = SITES
     text = study_text('method = "exact"\ndegree = 3\n', WAITING)
-    approved = ("--approve-all", "--min-samples", "5")
-    with RealFederation(folder, join=approved[1:], also={site: approved[:1] for site in SITES if site != last}) as federation:
+    approved = {site: ("--approve-all",) for site in SITES if site != last}
+    with RealFederation(folder, join=("--min-samples", "5"), also=approved) as federation:
         rows = measure("a run", processes_of(federation, first), seconds)
         run = federation.start_run(text, folder / "run")
         eventually(lambda: _states(federation).get(last) == "unapproved", 120.0)
@@ -94,7 +96,9 @@ def _states(federation: RealFederation) -> dict[str, str]:
 def table(rows: list[Idle]) -> str:
     """Markdown."""
     lines = ["| waits for | process | of a core |", "|---|---|---|"]
-    lines += [f"| {row.waits_for} | {row.process} | {'' if row.share < LIMIT else '**'}{100 * row.share:.2f} %{'' if row.share < LIMIT else '**'} |" for row in rows]
+    for row in rows:
+        mark = "**" if row.share >= LIMIT else ""
+        lines.append(f"| {row.waits_for} | {row.process} | {mark}{100 * row.share:.2f} %{mark} |")
     return "\n".join(lines)
 
 
@@ -106,8 +110,8 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
         rows = measure_all(Path(place) / "federation", arguments.seconds)
-    about = f"Three provisioned sites and the server on one machine of {psutil.cpu_count()} cores, {time.strftime('%Y-%m-%d')}; "
-    about += f"user and system time over {arguments.seconds:g} s."
+    place = f"Three provisioned sites and the server on one machine of {psutil.cpu_count()} cores"
+    about = f"{place}, {time.strftime('%Y-%m-%d')}; user and system time over {arguments.seconds:g} s."
     text = f"# What a federation takes that has nothing to do\n\n{about}\n\n{table(rows)}\n"
     print(text)
     arguments.out.write_text(text, encoding="utf-8")

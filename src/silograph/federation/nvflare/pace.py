@@ -1,11 +1,11 @@
-"""Processes that have nothing to do shall do nothing: less than a hundredth of a core, and be there at once all the same.
+"""Processes that have nothing to do take hardly any time, and yet notice at once when there is something.
 
-NVFlare's client asks for tasks all the time, and sleeps between two questions, deaf to the message that the run is over.
-Here nothing is asked by task. But each question passes four processes, so that a job which waits for an approval would
-keep the server busy. So it is asked seldom, in case that message is lost, and the sleep ends with the run.
+NVFlare's client asks for tasks all the time. Between two questions it sleeps, deaf to the message that the run is over.
+Here nothing is asked by task, but each question passes four processes: a job that waits for an approval would keep the
+server busy. So it is asked seldom, in case that message is lost, and the sleep ends with the run.
 
-Each connection has a queue of what is to be sent, whose reader wakes up ten times a second to see whether the queue was
-closed. Here the queue wakes it up.
+Each connection has a queue of what is to be sent. Its reader would wake up ten times a second to see whether the queue
+was closed; here the queue wakes it up.
 """
 
 import threading
