@@ -61,8 +61,9 @@ bench-quick: $(VENV)/bench.stamp  ## The same on small problems, in two minutes
 	$(BIN)/python -m benchmarks.run one_silo --quick
 	$(BIN)/python -m benchmarks.run joint --quick
 
-bench-federation: $(VENV)/test.stamp  ## What a round costs between real sites, and what survives which fault, in an hour
+bench-federation: $(VENV)/test.stamp  ## What a round and idleness cost between real sites, and what survives which fault, in an hour
 	$(BIN)/python -m benchmarks.federation.overhead
+	$(BIN)/python -m benchmarks.federation.idle
 	$(BIN)/python -m benchmarks.federation.patients
 	$(BIN)/python -m benchmarks.federation.faults
 
