@@ -59,8 +59,9 @@ bench: $(VENV)/bench.stamp  ## Time and memory against other solvers, and how th
 bench-quick: $(VENV)/bench.stamp  ## The same on small problems, in two minutes
 	$(BIN)/python -m benchmarks.run --quick
 
-bench-federation: $(VENV)/test.stamp  ## What a round costs between real sites, and what survives which fault, in an hour
+bench-federation: $(VENV)/test.stamp  ## What a round and idleness cost between real sites, and what survives which fault, in an hour
 	$(BIN)/python -m benchmarks.federation.overhead
+	$(BIN)/python -m benchmarks.federation.idle
 	$(BIN)/python -m benchmarks.federation.patients
 	$(BIN)/python -m benchmarks.federation.faults
 

@@ -4,6 +4,8 @@
 
 A round's overhead is the time from the end of one round to the end of the next, as the coordinator's history has it,
 less the longest that a site computed in it, as the sites' audit logs have it: signing, sending, checking, writing down.
+It has two parts: the exchange, from the first request to the last answer that was checked, and what the coordinator
+does by itself, which is to add up, to decide and to write down.
 """
 
 from __future__ import annotations
@@ -38,6 +40,8 @@ class Measured:
     rounds: int
     overhead: float  # seconds, median over rounds
     worst: float
+    exchange: float  # seconds of it, median
+    coordinator: float
     computing: float  # seconds, median
     megabytes: float  # per round, all sites, both ways
     job_memory: float  # MB, the largest of a site's job process
@@ -93,11 +97,12 @@ def measure(federation: RealFederation, method: str, pairs: int) -> Measured:
         record = federation.run(text, str(out))
     with History.open_read(federation.fed / "runs" / record["federation"]["run"] / "history.sqlite") as history:
         rounds = [one for one in history.rounds() if one.stage == "learn"]
-    computed = [computed(federation.home(site), record["federation"]["run"]) for site in federation.sites]
-    overheads, computing = [], []
+    by_site = [computed(federation.home(site), record["federation"]["run"]) for site in federation.sites]
+    overheads, exchanges, computing = [], [], []
     for before, one in pairwise(rounds):
-        busy = max(site[one.round] for site in computed)
+        busy = max(site[one.round] for site in by_site)
         overheads.append(one.finished_at - before.finished_at - busy)
+        exchanges.append((one.seconds or 0.0) - busy)
         computing.append(busy)
     return Measured(
         pairs=pairs,
@@ -105,6 +110,8 @@ def measure(federation: RealFederation, method: str, pairs: int) -> Measured:
         rounds=len(rounds),
         overhead=float(np.median(overheads)),
         worst=max(overheads),
+        exchange=float(np.median(exchanges)),
+        coordinator=float(np.median(np.subtract(overheads, exchanges))),
         computing=float(np.median(computing)),
         megabytes=float(np.median([(one.bytes_down + one.bytes_up) / 1e6 for one in rounds])),
         job_memory=memory.site,
@@ -126,11 +133,12 @@ def computed(home: Path, run: str) -> dict[int, float]:
 
 def table(rows: list[Measured]) -> str:
     """Markdown."""
-    names = "pairs", "method", "rounds", "overhead per round, median", "worst", "computing", "MB per round"
-    names = (*names, "memory of a site's job", "of the server's job")
+    names = "pairs", "method", "rounds", "overhead per round, median", "worst", "of it exchange", "coordinator"
+    names = (*names, "computing", "MB per round", "memory of a site's job", "of the server's job")
     lines = [f"| {' | '.join(names)} |", "|" + "---|" * len(names)]
     lines += [
         f"| {row.pairs} | {row.method} | {row.rounds} | **{1e3 * row.overhead:.0f} ms** | {1e3 * row.worst:.0f} ms | "
+        f"{1e3 * row.exchange:.0f} ms | {1e3 * row.coordinator:.0f} ms | "
         f"{1e3 * row.computing:.0f} ms | {row.megabytes:.2f} | {row.job_memory:.0f} MB | {row.server_memory:.0f} MB |"
         for row in rows
     ]

@@ -11,6 +11,7 @@ from silograph.errors import ProtocolError, SignalError
 from silograph.graph.pairs import Pairs
 from silograph.protocol.checks import check_update
 from silograph.protocol.fixed import (
+    BLOCK,
     FRACTION_BITS,
     LARGEST_TERM,
     MOST_TERMS,
@@ -19,6 +20,7 @@ from silograph.protocol.fixed import (
     add_vector,
     fixed_to_number,
     number_to_fixed,
+    sum_vectors,
     vector_of,
     whole_numbers,
     zeros,
@@ -89,6 +91,30 @@ def test_vectors_add_up_as_numbers_do(rows, unit, rounding):
     assert whole_numbers(limbs) == whole
     read = [fixed_to_number(one, unit, rounding) for one in whole]
     np.testing.assert_array_equal(vector_of(limbs, unit, rounding), read)
+
+
+@given(
+    rows=st.lists(st.lists(terms, min_size=4, max_size=4), min_size=1, max_size=6),
+    unit=st.one_of(units, st.sampled_from([-1000, -901, 899, 900])),
+    rounding=roundings,
+)
+def test_terms_summed_at_once_have_the_bits_of_their_whole_numbers(rows, unit, rounding):
+    scaled = [np.ldexp(row, unit) for row in rows]
+    whole = [sum(number_to_fixed(float(row[k]), unit, rounding) for row in scaled) for k in range(4)]
+    expected = np.array([fixed_to_number(one, unit, rounding) for one in whole])
+    assert sum_vectors(scaled, unit, rounding).tobytes() == expected.tobytes()
+
+
+@given(seed=st.integers(0, 2**32 - 1), n_terms=st.integers(1, 40), spread=st.sampled_from([0, 3, 12, 30]))
+def test_terms_of_all_sizes_summed_at_once_have_the_bits_of_their_limbs(seed, n_terms, spread):
+    rng = np.random.default_rng(seed)
+    shape = n_terms, BLOCK + 7
+    rows = rng.normal(size=shape) * 10.0 ** rng.uniform(-spread, spread / 2, size=shape) * (rng.random(shape) < 0.7)
+    rows[-1] = np.where(rng.random(shape[1]) < 0.3, -rows[:-1].sum(axis=0), rows[-1])  # what nearly cancels
+    limbs = zeros(shape[1])
+    for row in rows:
+        add_vector(limbs, row, 0, Rounding.NEAREST)
+    assert sum_vectors(list(rows), 0, Rounding.NEAREST).tobytes() == vector_of(limbs, 0, Rounding.NEAREST).tobytes()
 
 
 @given(left=st.lists(terms, min_size=3, max_size=3), right=st.lists(terms, min_size=3, max_size=3))

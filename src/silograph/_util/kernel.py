@@ -31,7 +31,16 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
     A kernel is built into those that call it. Otherwise the linker lets all callers in a process share one copy, the
     first one loaded, and as copies round differently, last digits would depend on what a process did before.
     """
-    options = {"nogil": True, "forceinline": True, "fastmath": {"reassoc", "contract", "nsz"}, "error_model": "numpy"}
+    return _compiled(function, fastmath={"reassoc", "contract", "nsz"})
+
+
+def strict_kernel(function: Callable[P, R]) -> Callable[P, R]:
+    """A kernel that rounds just as it is written, for loops that compute the error of a sum."""
+    return _compiled(function, fastmath=False)
+
+
+def _compiled(function: Callable[P, R], *, fastmath: set[str] | bool) -> Callable[P, R]:
+    options = {"nogil": True, "forceinline": True, "fastmath": fastmath, "error_model": "numpy"}
     compiled = numba.njit(no_cfunc_wrapper=True, pipeline_class=_Compiler, **options)(function)
     with suppress(RuntimeError):  # numba's word for "no place to cache"
         compiled._cache = _Cache(function)
@@ -72,7 +81,7 @@ def kernel_sources() -> str:
     found = hashlib.sha256()
     for path in sorted(PACKAGE.rglob("*.py")):
         text = path.read_bytes()
-        if b"@kernel\n" in text or b"@overload(" in text:
+        if b"kernel\ndef " in text or b"@overload(" in text:
             found.update(str(path.relative_to(PACKAGE)).encode() + b"\0" + text)
     return found.hexdigest()
 

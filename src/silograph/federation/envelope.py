@@ -57,7 +57,12 @@ class SignedMessage:
         each: Callable[[str], Mapping[str, Any]] = lambda site: {},
     ) -> None:
         self._head, self._body, self._signer, self._each = head, body, signer, each
-        self._body_digest = hashlib.sha256(body).digest()
+        self._body_hash = hashlib.sha256(body)
+
+    @property
+    def body_digest(self) -> str:
+        """Of the body alone, in hexadecimal."""
+        return self._body_hash.hexdigest()
 
     def to(self, site: str) -> tuple[bytes, str]:
         """The envelope's bytes, and the digest by which a reply will name it."""
@@ -65,7 +70,7 @@ class SignedMessage:
         certificate, signer = self._signer.certificate, self._signer
         sizes = (signer.key.key_size // 8, len(text), len(certificate), len(self._body))
         front = HEAD.pack(MAGIC, ENVELOPE_FORMAT, *sizes) + text + certificate
-        digest = hashlib.sha256(front + self._body_digest)
+        digest = hashlib.sha256(front + self._body_hash.digest())
         return b"".join((front, self._body, signer.sign(digest.digest()))), digest.hexdigest()
 
 

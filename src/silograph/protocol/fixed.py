@@ -10,7 +10,7 @@ added, and a term travels as the float64 that it is.
 A single number is a Python integer here; a vector is an array (n, 3) of uint64, the lowest limb first.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import IntEnum
 from math import ceil, floor, ldexp
 from typing import cast
@@ -18,7 +18,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from silograph._util.kernel import kernel
+from silograph._util.kernel import kernel, strict_kernel
 from silograph._util.types import Vector
 
 Limbs = NDArray[np.uint64]
@@ -27,6 +27,8 @@ FRACTION_BITS, TERM_BITS, COUNT_BITS = 88, 88, 15
 LARGEST_TERM = 2.0**TERM_BITS  # in units; terms must be smaller
 MOST_TERMS = 2**COUNT_BITS
 RING = 2**192
+BLOCK = 8192  # sums that are added up at a time, so that they stay in the processor's cache
+ORDINARY_UNITS = range(-900, 900)  # in which no sum is near the ends of float64
 
 
 class Rounding(IntEnum):
@@ -90,6 +92,49 @@ def vector_of(limbs: Limbs, unit: int, rounding: Rounding) -> Vector:
     out: Vector = np.empty(limbs.shape[0])
     _read(limbs, unit - FRACTION_BITS, int(rounding), out)
     return out
+
+
+def sum_vectors(terms: Sequence[Vector], unit: int, rounding: Rounding) -> Vector:
+    """The sum of some terms as float64, with the bits of `add_vector` and `vector_of`.
+
+    Nearly always a float64 and the error of its sum hold the exact sum, and adding the two rounds it once.
+    """
+    if rounding is not Rounding.NEAREST or unit not in ORDINARY_UNITS:
+        return _sum_by_limbs(terms, unit, rounding)
+    out: Vector = np.empty(terms[0].size)
+    least = ldexp(1.0, unit - FRACTION_BITS + 52)  # from here on, the last bit of a term is one of the sum's
+    for start in range(0, out.size, BLOCK):
+        some = [term[start : start + BLOCK] for term in terms]
+        total, error, doubtful = np.zeros(some[0].size), np.zeros(some[0].size), np.zeros(some[0].size, dtype=np.bool_)
+        for term in some:
+            _add_with_error(total, error, doubtful, term, least)
+        total += error
+        if (where := np.flatnonzero(doubtful)).size:
+            total[where] = _sum_by_limbs([term[where] for term in some], unit, rounding)
+        out[start : start + BLOCK] = total
+    return out
+
+
+def _sum_by_limbs(terms: Sequence[Vector], unit: int, rounding: Rounding) -> Vector:
+    limbs = zeros(terms[0].size)
+    for term in terms:
+        add_vector(limbs, term, unit, rounding)
+    return vector_of(limbs, unit, rounding)
+
+
+@strict_kernel
+def _add_with_error(total: Vector, error: Vector, doubtful: NDArray[np.bool_], term: Vector, least: float) -> None:
+    """Add a term; sum and error together stay exact, but where it is doubtful. Both additions are Knuth's TwoSum."""
+    for k in range(term.size):
+        x, before, lost = term[k], total[k], error[k]
+        after = before + x
+        part = after - before
+        left = (before - (after - part)) + (x - part)
+        together = lost + left
+        piece = together - lost
+        rest = (lost - (together - piece)) + (left - piece)
+        total[k], error[k] = after, together
+        doubtful[k] |= (rest != 0.0) | ((x != 0.0) & (abs(x) < least))
 
 
 # Whole numbers of both signs in one expression would become floats: every constant below is a uint64.

@@ -40,6 +40,7 @@ from nvflare.private.fed.client.client_req_processors import ClientRequestProces
 
 from silograph.federation.nvflare.guard import guard_messages
 from silograph.federation.nvflare.limits import limit_frames, limit_streams
+from silograph.federation.nvflare.pace import ask_seldom, wait_for_frames
 
 KEPT_PROCESSORS = (
     "AbortAppProcessor", "AbortTaskProcessor", "CancelResourceProcessor", "CheckResourceProcessor",
@@ -148,10 +149,13 @@ def main(arguments: list[str]) -> None:
     silence_net_agent()
     guard_messages()
     limit_frames()
+    wait_for_frames()
     if kind.startswith("site"):
         harden()
     else:
         limit_streams()
+    if kind == "site_job":
+        ask_seldom()
     if kind.endswith("_job"):  # watches its parent by itself
         MainProcessMonitor.run = functools.partial(MainProcessMonitor.run, shutdown_grace_time=_LAST_SECONDS)
     else:

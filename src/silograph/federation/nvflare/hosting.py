@@ -46,8 +46,11 @@ _PACE = {
     "NVFLARE_DEAD_CLIENT_GRACE_PERIOD": "5",
     "NVFLARE_DEAD_CLIENT_CHECK_LEAD_TIME": "5",
     "NVFLARE_JOB_HEARTBEAT_INTERVAL": "2",
-    "NVFLARE_TASK_CHECK_INTERVAL": "0.5",
 }
+
+# Memory that is let go is kept for the next message: to get 12 MB from the system anew, page by page, with each of them
+# takes longer than to check and add their numbers
+_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str(2**27)}
 
 Say = Callable[[str], None]
 
@@ -97,7 +100,7 @@ def _command(kind: str, kit: Kit, *settings: str) -> tuple[str, ...]:
 def _environment(added: Mapping[str, str] | None) -> dict[str, str]:
     kept = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
     # PYTHONSAFEPATH: else the kit's folder, the working directory of every job, would be searched for modules
-    return {**kept, **_PACE, "PYTHONSAFEPATH": "1", **(added or {})}
+    return {**kept, **_PACE, **_MEMORY, "PYTHONSAFEPATH": "1", **(added or {})}
 
 
 def _host(hosted: Hosted, say: Say) -> None:

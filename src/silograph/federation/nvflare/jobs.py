@@ -20,9 +20,7 @@ def write_job(folder: Path, *, name: str, runs: Sequence[str], sites: Sequence[s
         "deploy_map": {"app": ["server", *sites]},
     }
     workflow = {"id": "study", "path": CONTROLLER, "args": {"runs": list(runs), "sites": list(sites)}}
-    # Sites ask for tasks, of which there are none; the interval is how soon they notice that the job is over
-    pace = {"task_request_interval": 0.2}
-    server = {"format_version": 2, "server": pace, "workflows": [workflow], "components": []}
+    server = {"format_version": 2, "workflows": [workflow], "components": []}
     executor = {"tasks": ["*"], "executor": {"path": EXECUTOR, "args": {}}}
     client = {"format_version": 2, "executors": [executor], "components": []}
     (folder / "meta.json").write_text(json.dumps(meta, indent=2), encoding="utf-8")

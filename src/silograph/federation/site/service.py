@@ -324,24 +324,27 @@ class SiteService:
             self._settings_noted = True
 
     def _seal(self, digest: str, head: Mapping[str, Any], reply: Reply, witness: Witness | None = None) -> bytes:
-        data = self._sign(digest, head, reply, witness)
+        message = self._sign(digest, head, reply, witness)
+        data, _ = message.to(COORDINATOR)
         what = {"what": "refused" if reply.code else "answered", **plain_entries(head, "run", "round")}
         if reply.body:
-            what["sha256"] = hashlib.sha256(reply.body).hexdigest()  # so that the log can be held against what arrived
+            what["sha256"] = message.body_digest  # so that the log can be held against what arrived
         try:
             self._note({**what, **reply.log, "bytes_sent": len(data)}, durable=reply.code is None)
         except OutputError:  # what cannot be written down does not leave
-            return self._sign(digest, head, Reply(code="internal", log={}))
+            return self._sign(digest, head, Reply(code="internal", log={})).to(COORDINATOR)[0]
         return data
 
-    def _sign(self, digest: str, head: Mapping[str, Any], reply: Reply, witness: Witness | None = None) -> bytes:
+    def _sign(
+        self, digest: str, head: Mapping[str, Any], reply: Reply, witness: Witness | None = None
+    ) -> SignedMessage:
         answer: dict[str, Any] = {"kind": "refusal" if reply.code else "answer", "re": digest}
         answer |= {"run": head.get("run"), "version": VERSION}
         if reply.code:
             answer["code"] = reply.code
         elif witness is not None:  # an answer waits for the disk, a refusal does not: a power cut would belie it
             answer["witness"] = witness.plain
-        return SignedMessage(answer, reply.body, self._signer).to(COORDINATOR)[0]
+        return SignedMessage(answer, reply.body, self._signer)
 
     def _note(self, entry: Mapping[str, Any], *, durable: bool = False) -> Witness:
         return self.log.append({name: value for name, value in entry.items() if value is not None}, durable=durable)
