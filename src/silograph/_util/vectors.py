@@ -5,6 +5,8 @@ import numpy as np
 from silograph._util.kernel import kernel
 from silograph._util.types import Vector
 
+GUARD = 64  # numbers, on both sides: more than a loop ever takes at once
+
 
 def distance(a: Vector, b: Vector) -> float:
     """‖a − b‖."""
@@ -27,3 +29,14 @@ def squared_distance(a: Vector, b: Vector) -> float:
     for e in range(a.size):
         total += (a[e] - b[e]) ** 2
     return total
+
+
+@kernel
+def scratch(size: int) -> Vector:
+    """A vector for a loop to write, with nothing else near it in memory.
+
+    Before a loop that writes one vector and reads another, compiled code looks whether they overlap, and takes those
+    that lie within a few vector registers for overlapping. Then it goes number by number, and a sum rounds otherwise.
+    """
+    out: Vector = np.empty(size + 2 * GUARD)[GUARD : GUARD + size]
+    return out

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from silograph._util.kernel import kernel
 from silograph._util.types import IntVector, Vector
+from silograph._util.vectors import scratch
 from silograph.errors import PairsError
 
 NO_PAIRS = np.empty(0, np.int32)
@@ -93,7 +94,7 @@ class Pairs:
 
     def degrees(self, w: Vector) -> Vector:
         """S w: for each node, the sum of the weights at it."""
-        out = np.empty(self.n_nodes)
+        out = scratch(self.n_nodes)
         fill_degrees(*self.index, w, out)
         return out
 

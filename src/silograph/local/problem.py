@@ -18,7 +18,7 @@ import numpy as np
 from silograph._util.checks import check_not_negative, check_positive
 from silograph._util.kernel import kernel
 from silograph._util.types import IntVector, Vector
-from silograph._util.vectors import dot
+from silograph._util.vectors import dot, scratch
 from silograph.errors import PairsError, ParameterError
 from silograph.graph.pairs import Pairs, fill_degrees
 
@@ -163,7 +163,7 @@ def _terms(
     for e in range(w.size):
         linear += cost[e] * w[e]
         square += w[e] * w[e]
-    degrees = np.empty(n_nodes)
+    degrees = scratch(n_nodes)
     fill_degrees(all_pairs, rows, cols, w, degrees)
     for v in range(n_nodes):
         if degrees[v] + zeta <= 0.0:

@@ -110,7 +110,7 @@ def prox_step(
         unit,
         at,
         metric is None,
-        first.copy(),
+        first,
         max(tol, FORCE_TOL),
     )
     if status == TOO_HARD:

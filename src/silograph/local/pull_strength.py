@@ -16,6 +16,7 @@ import numpy as np
 
 from silograph._util.kernel import kernel
 from silograph._util.types import IntVector, Vector
+from silograph._util.vectors import scratch
 from silograph.graph.pairs import fill_degrees
 from silograph.local.solvers.dual import fill_weights
 from silograph.local.solvers.newton import direction, minimise
@@ -59,8 +60,8 @@ def find_pull_strength(
     `metric` may be infinite; then the fused end a = 0 cannot be solved for, and `fused` says that its force is over ρ.
     """
     n_pairs = cost.size
-    k, own_cost, inverse = np.empty(n_pairs), np.empty(n_pairs), np.empty(n_pairs)
-    w, force, push = np.empty(n_pairs), np.empty(n_pairs), np.empty(n_pairs)
+    k, own_cost, inverse = scratch(n_pairs), scratch(n_pairs), scratch(n_pairs)
+    w, force, push = scratch(n_pairs), scratch(n_pairs), scratch(n_pairs)
     strong_at = 0.0 if fused else np.nan
     weak_at = np.nan
     solve_tol = max(SOLVE_TOL, (FINER * tol) ** 2)
@@ -117,7 +118,7 @@ def find_pull_strength(
 @kernel
 def _some_node_is_bare(all_pairs: bool, rows: IntVector, cols: IntVector, w: Vector, n_nodes: int) -> bool:
     """Whether rounding took a node's last edge: a weight that is there in the sums may vanish on its own."""
-    degrees = np.empty(n_nodes)
+    degrees = scratch(n_nodes)
     fill_degrees(all_pairs, rows, cols, w, degrees)
     least = np.inf
     for v in range(n_nodes):
@@ -136,7 +137,7 @@ def _drift(
         product += force[e] * push[e]
         n_edges += w[e] > 0.0
     left, right, edges = np.empty(n_edges, np.int32), np.empty(n_edges, np.int32), np.empty(n_edges, np.int64)
-    factors, target = np.empty(n_edges), np.empty(y.size)
+    factors, target = scratch(n_edges), scratch(y.size)
     for v in range(y.size):
         target[v] = 0.0
     filled, i, j = 0, 0, 0

@@ -11,6 +11,7 @@ import numpy as np
 
 from silograph._util.kernel import kernel
 from silograph._util.types import IntVector, Vector
+from silograph._util.vectors import scratch
 from silograph.local.problem import LocalProblem
 
 BLOCK = 64  # pairs looked at together
@@ -18,7 +19,7 @@ BLOCK = 64  # pairs looked at together
 
 def gap_at(problem: LocalProblem, y: Vector) -> float:
     """The duality gap at w(y), with a bound on its rounding."""
-    degrees = np.empty(problem.n_nodes)
+    degrees = scratch(problem.n_nodes)
     weight_sums(*problem.pairs.index, problem.cost, problem.inverse, y, degrees)
     return problem.node_gap(degrees, y) + problem.rounding(y)
 
@@ -26,7 +27,7 @@ def gap_at(problem: LocalProblem, y: Vector) -> float:
 def active_pairs(problem: LocalProblem, y: Vector) -> tuple[IntVector, IntVector]:
     """The pairs (rows, cols) with y_i + y_j > c_e: the edges of w(y)."""
     index, inverse = problem.pairs.index, problem.inverse
-    _, n_active = weight_sums(*index, problem.cost, inverse, y, np.empty(problem.n_nodes))
+    _, n_active = weight_sums(*index, problem.cost, inverse, y, scratch(problem.n_nodes))
     left, right, _ = list_active(*index, problem.cost, inverse, y, n_active)
     return left, right
 

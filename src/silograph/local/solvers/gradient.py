@@ -14,6 +14,7 @@ import numpy as np
 
 from silograph._util.kernel import kernel
 from silograph._util.types import IntVector, Vector
+from silograph._util.vectors import scratch
 from silograph.graph.pairs import fill_degrees, fill_sums
 from silograph.local.problem import LocalProblem
 from silograph.local.solvers.broadcast import value_at
@@ -116,7 +117,7 @@ def step_in_place(
     before: Vector,
 ) -> None:
     """Bring `w` and `before` forward, in place."""
-    ahead, sums, y = np.empty(w.size), np.empty(w.size), np.empty(n_nodes)
+    ahead, sums, y = scratch(w.size), scratch(w.size), scratch(n_nodes)
     for _ in range(n_steps):
         for e in range(w.size):
             ahead[e] = w[e] + momentum * (w[e] - before[e])

@@ -13,6 +13,7 @@ import numpy as np
 
 from silograph._util.kernel import kernel
 from silograph._util.types import IntVector, Vector
+from silograph._util.vectors import scratch
 from silograph.graph.nearest import cheapest_cost, cheapest_pair
 from silograph.local.problem import SERIES, LocalProblem
 from silograph.local.solvers.dual import list_active, weight_sums, weights_at
@@ -36,7 +37,7 @@ def solve(problem: LocalProblem, *, start: Vector | None = None, tol: float = 1e
 
     `start` are the multipliers of a similar problem (a warm start); they are not altered.
     """
-    y = default_start(problem) if start is None else start.copy()
+    y = default_start(problem) if start is None else start
     y, primal, gap, n_iter = minimise(
         *problem.pairs.index, problem.cost, problem.inverse, problem.alpha, problem.zeta, y, tol, max_iter
     )
@@ -87,19 +88,19 @@ def minimise(
     inverse: Vector,
     alpha: float,
     zeta: float,
-    y: Vector,
+    start: Vector,
     tol: float,
     max_iter: int,
 ) -> tuple[Vector, float, float, int]:
-    """The multipliers reached, primal and duality gap there, and the number of steps; `y` may be overwritten.
+    """The multipliers reached, primal and duality gap there, and the number of steps.
 
     The start is judged as a step of length 0 would be, so that the loops over pairs stand, and are compiled, once.
     """
-    n = y.size
-    degrees, gradient, trial_gradient = np.empty(n), np.empty(n), np.empty(n)
-    trial, way = np.empty(n), np.empty(n)
+    n = start.size
+    degrees, gradient, trial_gradient = scratch(n), scratch(n), scratch(n)
+    y, trial, way = scratch(n), scratch(n), scratch(n)
     for v in range(n):
-        way[v] = 0.0
+        y[v], way[v] = start[v], 0.0
     value, noise, gap, relative = np.inf, 0.0, np.inf, np.inf
     slope, step = 0.0, 0.0
     n_iter, halvings = -1, 0
@@ -178,8 +179,8 @@ def direction(
     n = y.size
     alike = factors.size == 1
     scale = 1.0 / factors[0] if alike else 1.0
-    barrier, diagonal, product = np.empty(n), np.empty(n), np.empty(n)
-    x, residual, search = np.empty(n), np.empty(n), np.empty(n)
+    barrier, diagonal, product = scratch(n), scratch(n), scratch(n)
+    x, residual, search = scratch(n), scratch(n), scratch(n)
     for v in range(n):
         barrier[v] = scale * alpha / (y[v] * y[v])
         diagonal[v] = barrier[v]

@@ -59,7 +59,7 @@ def dual_parts(problem: LocalProblem, force: Vector, *, rho: float, start: Vecto
         problem.inverse,
         problem.alpha,
         problem.zeta,
-        start.copy(),
+        start,
         BOUND_TOL,
         MAX_NEWTON_ITER,
     )
