@@ -121,3 +121,16 @@ def test_columns_that_never_change_are_named_with_their_silos():
     doubt = only([fine, TableFacts(name="lima", n_nodes=30, constant=("Thalamus_L", "Thalamus_R"))])
     assert (doubt.kind, doubt.silos) == ("constant", ("lima",))
     assert "'lima' ('Thalamus_L', 'Thalamus_R')" in doubt.text
+
+
+def test_nodes_far_louder_than_the_others_are_noticed_unless_standardised(rng):
+    signals = rng.normal(size=(50, 8)) * np.array([1e6, 1, 1, 1, 1, 1, 1, 1])
+    rows, cols = np.triu_indices(8, 1)
+    cost = ((signals[:, rows] - signals[:, cols]) ** 2).mean(axis=0)
+    quiet = [TableFacts(name="oslo", n_nodes=8, n_samples=50, scale=1.0, cost=cost[7:])]
+    loud = [TableFacts(name="lima", n_nodes=8, n_samples=50, scale=1.0, cost=cost)]
+    doubt = only(quiet + loud)
+    assert (doubt.kind, doubt.silos) == ("amplitudes", ("lima",))
+    assert "'lima' (" in doubt.text
+    assert "standardize" in doubt.text
+    assert doubts_about_tables(quiet + loud, standardize=True) == ()

@@ -13,6 +13,7 @@ from silograph.data.costs import TableCosts
 from silograph.data.serial import effective_samples
 
 UNLIKE = 30.0  # ratio of mean squared differences beyond which units may differ: signals that differ by 5.5
+LOUD = 1e4  # ratio of the largest squared difference to the typical one, beyond which a few nodes rule: 100 in signals
 SAME = 1e-6  # relative difference up to which costs are the same numbers, perhaps in float32
 FEWEST_SAME = 10  # pairs of nodes; fewer may agree by chance where signals have few values
 FLAT = 2  # times as many nodes as samples, or more: perhaps rows are nodes
@@ -57,6 +58,7 @@ def doubts_about_tables(tables: Sequence[TableFacts], *, standardize: bool) -> t
     """What is doubtful of these tables, each by itself and among each other."""
     found = (
         None if standardize else _scale(tables),  # standardised, all have one unit
+        None if standardize else _amplitudes(tables),
         _duplicate(tables),
         _samples(tables),
         _serial(tables),
@@ -80,6 +82,20 @@ def _scale(tables: Sequence[TableFacts]) -> Doubt | None:
         seen = f"Mean squared differences are far from those of the other silos ({others:.3g}) in {list_remarks(far)}."
     cure = "Are all tables in the same units? If not, convert them, or learn with standardize."
     return Doubt("scale", tuple(far), f"{seen} {cure} If so, look for values that are far too large.")
+
+
+def _amplitudes(tables: Sequence[TableFacts]) -> Doubt | None:
+    """Nodes much louder than the others: they rule the graph, and the optimum is hard to reach."""
+    loud = {}
+    for table in tables:
+        positive = np.zeros(0) if table.cost is None else table.cost[table.cost > 0]
+        if positive.size and (ratio := float(positive.max() / np.median(positive))) > LOUD:
+            loud[table.name] = f"{ratio:.0e} times"
+    if not loud:
+        return None
+    seen = f"The largest mean squared difference of two nodes is far from the typical one in {list_remarks(loud)}."
+    cure = "Are all nodes in the same units? If not, convert them, or learn with standardize."
+    return Doubt("amplitudes", tuple(loud), f"{seen} {cure} Loud nodes rule the graph, and it is hard to compute.")
 
 
 def _is_far(name: str, sizes: dict[str, float]) -> bool:

@@ -22,6 +22,7 @@ LONGEST_LIST = 1000
 # Of what is sent down and not added up: beyond these, squares overflow; no data that are accepted lead there
 FARTHEST: dict[str, float] = {"pairs": 1e150, "number": 1e300, "list": 1e300, "flag": 1.0}
 SLACK = 1e-6  # relative, for rounding where a bound is met
+FAR_OFF = "If its signals are in other units than the others', express them alike, or standardize."
 FLOAT64 = np.dtype(np.float64)
 REPORTABLE = {"samples", "scale", "edges", "distance", "contribution"}  # what a silo may tell of itself, if allowed to
 REPORTABLE_TOGETHER = {"samples", "scale"}  # and what a site may tell of several
@@ -105,7 +106,7 @@ def _complaint(
     if expected is HAS and (values != np.round(values)).any():
         return "expected whole numbers, got some between."
     if max(-least, largest) > most:
-        return f"expected numbers up to {most:g}, got {least:g} to {largest:g}."
+        return f"expected numbers up to {most:g}, got {least:g} to {largest:g}. {FAR_OFF}"
     if expected.most == "force" and sqrt(square) > most:
         return f"expected a force of at most {most:g} in all, got {sqrt(square):g}."
     if expected.nonnegative and least < floor:
