@@ -137,7 +137,7 @@ def _drift(
         product += force[e] * push[e]
         n_edges += w[e] > 0.0
     left, right, edges = np.empty(n_edges, np.int32), np.empty(n_edges, np.int32), np.empty(n_edges, np.int64)
-    factors, target = scratch(n_edges), scratch(y.size)
+    factors, target = np.empty(n_edges), scratch(y.size)
     for v in range(y.size):
         target[v] = 0.0
     filled, i, j = 0, 0, 0

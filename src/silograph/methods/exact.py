@@ -64,6 +64,7 @@ from silograph.protocol.units import Units
 # Behind each, in brackets, the mean number of rounds to 1e-6 with other values, on the 116 instances of
 # testing/silo_problems.py with at most 40 nodes; as it stands it is 9.1, at most 23. All were certified.
 ADAPTING = 5  # rounds in which the metric is learned [4: 8.9, 3: 9.0; more of the fuzz then takes over 25]
+ANEW = 4  # rounds in which it is learned anew
 HISTORY = 20  # points that are mixed
 HISTORY_NUMBERS = 5_000_000  # numbers that a silo keeps for mixing, whatever the size of the graph
 AGAIN = 15  # rounds after which the metric is learned anew, unless the gap has fallen tenfold
@@ -334,7 +335,7 @@ class ExactSplitting:
         state = replace(state, gap_then=state.gap, check=state.round + AGAIN)
         if not stalled:
             return state
-        return replace(state, adapting=state.round + ADAPTING // 2, gram=None, targets=(), residual=np.inf)
+        return replace(state, adapting=state.round + ANEW, gram=None, targets=(), residual=np.inf)
 
     def _mix(self, state: SplittingState, target: Vector, products: Vector) -> tuple[SplittingState, Vector, Vector]:
         """Anderson's mixture of targets and its coefficients."""

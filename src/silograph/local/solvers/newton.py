@@ -175,29 +175,29 @@ def _measure(
 def direction(
     rows: IntVector, cols: IntVector, factors: Vector, alpha: float, y: Vector, gradient: Vector, tol: float
 ) -> Vector:
-    """Newton's direction by conjugate gradients, preconditioned by the diagonal. One factor of all is divided out."""
+    """Newton's direction by conjugate gradients, preconditioned by the diagonal."""
     n = y.size
     alike = factors.size == 1
-    scale = 1.0 / factors[0] if alike else 1.0
+    same = factors[0] if alike else 1.0
     barrier, diagonal, product = scratch(n), scratch(n), scratch(n)
     x, residual, search = scratch(n), scratch(n), scratch(n)
     for v in range(n):
-        barrier[v] = scale * alpha / (y[v] * y[v])
+        barrier[v] = alpha / (y[v] * y[v])
         diagonal[v] = barrier[v]
     for e in range(rows.size):
-        factor = 1.0 if alike else factors[e]
+        factor = same if alike else factors[e]
         diagonal[rows[e]] += factor
         diagonal[cols[e]] += factor
     size = 0.0
     for v in range(n):
         x[v] = 0.0
-        residual[v] = -scale * gradient[v]
+        residual[v] = -gradient[v]
         search[v] = residual[v] / diagonal[v]
         size += residual[v] * search[v]
     goal = tol * tol * size
     for _ in range(CG_MAX_ITER):
         for v in range(n):
-            product[v] = barrier[v] * search[v]
+            product[v] = 0.0
         if alike:
             for e in range(rows.size):
                 value = search[rows[e]] + search[cols[e]]
@@ -210,6 +210,7 @@ def direction(
                 product[cols[e]] += value
         curvature = 0.0
         for v in range(n):
+            product[v] = same * product[v] + barrier[v] * search[v]
             curvature += search[v] * product[v]
         if curvature <= 0.0:
             break
