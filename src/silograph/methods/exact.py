@@ -63,8 +63,8 @@ from silograph.protocol.units import Units
 
 # Behind each, in brackets, the mean number of rounds to 1e-6 with other values, on the 116 instances of
 # testing/silo_problems.py with at most 40 nodes; as it stands it is 9.1, at most 23. All were certified.
-ADAPTING = 5  # rounds in which the metric is learned [4: 8.9, 3: 9.0; more of the fuzz then takes over 25]
-ANEW = 4  # rounds in which it is learned anew
+ADAPTING = 5  # rounds in which the metric is learned [4: 8.9; 8: 9.4, but less where amplitudes span decades]
+ANEW = 4  # rounds in which it is learned anew; with 2, some data whose amplitudes span decades were not certified
 HISTORY = 20  # points that are mixed
 HISTORY_NUMBERS = 5_000_000  # numbers that a silo keeps for mixing, whatever the size of the graph
 AGAIN = 15  # rounds after which the metric is learned anew, unless the gap has fallen tenfold
