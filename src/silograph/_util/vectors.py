@@ -40,3 +40,9 @@ def scratch(size: int) -> Vector:
     """
     out: Vector = np.empty(size + 2 * GUARD)[GUARD : GUARD + size]
     return out
+
+
+def long_scratch(size: int) -> Vector:
+    """The same, for a vector as long as the pairs: NumPy asks for large pages, which compiled code does not."""
+    out: Vector = np.empty(size + 2 * GUARD)[GUARD : GUARD + size]
+    return out

@@ -14,7 +14,7 @@ from math import expm1, isinf, log1p
 import numpy as np
 
 from silograph._util.types import Vector
-from silograph._util.vectors import dot
+from silograph._util.vectors import dot, long_scratch
 from silograph.local.problem import LocalProblem
 from silograph.local.pull_strength import (
     FORCE_TOL,
@@ -98,7 +98,8 @@ def prox_step(
     stiff = np.full(anchor.size, np.inf) if metric is None else metric
     first = newton.default_start(problem) if start is None else start
     assert not isinstance(problem.quadratic, np.ndarray)
-    status, at, w, force, y, n_solves = find_pull_strength(
+    w, force = long_scratch(anchor.size), long_scratch(anchor.size)
+    status, at, y, n_solves = find_pull_strength(
         *problem.pairs.index,
         problem.cost,
         problem.quadratic,
@@ -112,6 +113,9 @@ def prox_step(
         metric is None,
         first,
         max(tol, FORCE_TOL),
+        w,
+        force,
+        tuple(long_scratch(anchor.size) for _ in range(4)),
     )
     if status == TOO_HARD:
         return _search_slowly(problem, anchor, stiff, rho, unit, at, first, fused=metric is None)

@@ -54,14 +54,14 @@ def next_coordinate(at: float, excess: float, slope: float, strong_at: float, we
 def find_pull_strength(
     all_pairs: bool, rows: IntVector, cols: IntVector, cost: Vector, quadratic: float, alpha: float,
     zeta: float, anchor: Vector, metric: Vector, rho: float, unit: float, at: float, fused: bool, y: Vector, tol: float,
-) -> tuple[int, float, Vector, Vector, Vector, int]:  # fmt: skip
-    """Whether the search was done or too hard, where it ended, w, force, multipliers and the number of solves.
+    w: Vector, force: Vector, space: tuple[Vector, ...],
+) -> tuple[int, float, Vector, int]:  # fmt: skip
+    """Fill w and force; whether the search was done or too hard, where it ended, multipliers, the number of solves.
 
     `metric` may be infinite; then the fused end a = 0 cannot be solved for, and `fused` says that its force is over ρ.
     """
     n_pairs = cost.size
-    k, own_cost, inverse = scratch(n_pairs), scratch(n_pairs), scratch(n_pairs)
-    w, force, push = scratch(n_pairs), scratch(n_pairs), scratch(n_pairs)
+    k, own_cost, inverse, push = space
     strong_at = 0.0 if fused else np.nan
     weak_at = np.nan
     solve_tol = max(SOLVE_TOL, (FINER * tol) ** 2)
@@ -80,10 +80,10 @@ def find_pull_strength(
             largest = max(largest, y[v])
         rounding = 0.5 * inverses * (4 * 2.220446049250313e-16 * largest) ** 2  # as LocalProblem.rounding
         if not gap + rounding <= ROUGH_TOL * max(abs(primal), 1e-6 * alpha * y.size):
-            return TOO_HARD, at, w, force, y, turn + 1
+            return TOO_HARD, at, y, turn + 1
         fill_weights(all_pairs, rows, cols, own_cost, y, inverse, w)
         if zeta == 0.0 and _some_node_is_bare(all_pairs, rows, cols, w, y.size):
-            return TOO_HARD, at, w, force, y, turn + 1
+            return TOO_HARD, at, y, turn + 1
         square = 0.0
         for e in range(n_pairs):
             force[e] = k[e] * (w[e] - anchor[e])
@@ -102,7 +102,7 @@ def find_pull_strength(
             if size > WITHIN_RHO * rho:  # by less than the accuracy
                 for e in range(n_pairs):
                     force[e] *= WITHIN_RHO * rho / size
-            return FOUND, at, w, force, y, turn + 1
+            return FOUND, at, y, turn + 1
         steepness = -np.exp(at) / unit
         for e in range(n_pairs):
             push[e] = k[e] * k[e] * steepness * (w[e] - anchor[e])
@@ -112,7 +112,7 @@ def find_pull_strength(
         for v in range(y.size):
             y[v] = max(y[v] + drift[v] * (place - at), 0.1 * y[v])
         at = place
-    return FOUND, at, w, force, y, MAX_PROX_SOLVES
+    return FOUND, at, y, MAX_PROX_SOLVES
 
 
 @kernel
@@ -161,6 +161,10 @@ def _drift(
     return drift, product
 
 
+@kernel
 def harmonic_mean(values: Vector) -> float:
     """The number whose inverse is the mean of the inverses."""
-    return float(values.size / np.add.reduce(1.0 / values))
+    inverses = 0.0
+    for e in range(values.size):
+        inverses += 1.0 / values[e]
+    return values.size / inverses

@@ -62,11 +62,14 @@ from silograph.protocol.silo import Silo, SiloState
 from silograph.protocol.units import Units
 
 # Behind each, in brackets, the mean number of rounds to 1e-6 with other values, on the 116 instances of
-# testing/silo_problems.py with at most 40 nodes; as it stands it is 9.1, at most 23. All were certified.
-ADAPTING = 5  # rounds in which the metric is learned [4: 8.9; 8: 9.4, but less where amplitudes span decades]
+# testing/silo_problems.py with at most 40 nodes; as it stands it is 8.8, at most 21. All were certified.
+FEWEST = 4  # rounds in which the metric is learned [5: 9.0]
+LEARNED = 3e-3  # gap at which it is [1e-2: 8.8, but with 1000 nodes 36 rounds instead of 29; 1e-3: 9.0]
+ADAPTING = 12  # the most rounds of that
 ANEW = 4  # rounds in which it is learned anew; with 2, some data whose amplitudes span decades were not certified
 HISTORY = 20  # points that are mixed
-HISTORY_NUMBERS = 5_000_000  # numbers that a silo keeps for mixing, whatever the size of the graph
+HISTORY_NUMBERS = 5_000_000  # numbers that a silo keeps, and a site writes, for mixing; if need be fewer points are
+SHORTEST = 5  # but not fewer than these [with 5 silos of 3000 nodes 36 rounds; 2: 41]
 AGAIN = 15  # rounds after which the metric is learned anew, unless the gap has fallen tenfold
 NEAR = 3.0  # times the tolerance: a round expected to end there is treated as the last
 RESTART = 2.0  # growth of the residual at which mixing starts anew
@@ -328,7 +331,9 @@ class ExactSplitting:
         return at, np.maximum(np.where(at > 0, at, self.model.count), 1.0)
 
     def _look_back(self, state: SplittingState) -> SplittingState:
-        """Every so often: has the gap fallen? If it hardly has, the metric does not suit, and is learned anew."""
+        """Is the metric learned? And every so often: has the gap fallen? If it hardly has, it is learned anew."""
+        if FEWEST <= state.round < state.adapting and np.isinf(state.gap_then) and state.gap <= LEARNED:
+            return replace(state, adapting=state.round - 1, check=state.round + AGAIN, gap_then=state.gap)
         if state.round != state.check:
             return state
         stalled = state.gap > 0.1 * state.gap_then
@@ -342,7 +347,7 @@ class ExactSplitting:
         gram = extend_gram(state.gram, products)
         targets = (*state.targets, target)
         residual = float(gram[-1, -1])
-        longest = max(2, min(HISTORY + 1, HISTORY_NUMBERS // (2 * target.size)))
+        longest = max(SHORTEST, min(HISTORY + 1, HISTORY_NUMBERS // (2 * target.size)))
         keep = 1 if residual > RESTART**2 * state.residual else min(len(targets), longest)
         gram, targets = gram[-keep:, -keep:], targets[-keep:]
         mixing = coefficients(gram)

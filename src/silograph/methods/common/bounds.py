@@ -22,7 +22,7 @@ from silograph.local.pull_strength import MAX_NEWTON_ITER
 from silograph.local.solvers.newton import minimise
 from silograph.protocol.messages import BOUND, FLAG, Total
 
-BOUND_TOL, LOOSE = 1e-12, 1e-9  # relative gap of the solve behind a bound, asked for and accepted
+BOUND_TOL, LOOSE = 1e-12, 1e-9  # relative gap of the solve behind a bound: the finest asked for, and accepted
 DUAL_FIELDS = {"bound": BOUND, "boundless": FLAG}
 
 
@@ -47,8 +47,13 @@ def shrink_into(force: Vector, rho: float) -> Vector | None:
     return lessened
 
 
-def dual_parts(problem: LocalProblem, force: Vector, *, rho: float, start: Vector) -> tuple[dict[str, float], Vector]:
-    """A silo's part of the lower bound, or the word that it has none, and the multipliers that prove it."""
+def dual_parts(
+    problem: LocalProblem, force: Vector, *, rho: float, start: Vector, tol: float = BOUND_TOL
+) -> tuple[dict[str, float], Vector]:
+    """A silo's part of the lower bound, or the word that it has none, and the multipliers that prove it.
+
+    `tol` is the relative gap of the solve behind it, by which the bound is lower than it could be.
+    """
     feasible = shrink_into(force, rho)
     if feasible is None:
         return {"bound": 0.0, "boundless": 1.0}, start
@@ -60,10 +65,10 @@ def dual_parts(problem: LocalProblem, force: Vector, *, rho: float, start: Vecto
         problem.alpha,
         problem.zeta,
         start,
-        BOUND_TOL,
+        tol,
         MAX_NEWTON_ITER,
     )
-    if gap == np.inf or gap > LOOSE * problem.scale(primal):
+    if gap == np.inf or gap > max(tol, LOOSE) * problem.scale(primal):
         solution = solve_exactly(replace(problem, cost=problem.cost + feasible), start)
         y, primal, gap = solution.y, solution.primal, solution.gap
     return {"bound": primal - gap, "boundless": 0.0}, y

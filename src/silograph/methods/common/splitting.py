@@ -11,11 +11,11 @@ import numpy as np
 
 from silograph._util.kernel import kernel
 from silograph._util.types import Vector
-from silograph._util.vectors import distance, dot
+from silograph._util.vectors import distance, dot, long_scratch
 from silograph.errors import ProtocolError
 from silograph.local.problem import LocalProblem
 from silograph.local.prox import prox_step
-from silograph.methods.common.bounds import dual_parts
+from silograph.methods.common.bounds import BOUND_TOL, dual_parts
 from silograph.methods.common.setup import ModelParameters
 from silograph.methods.common.sliding import lean_of, values_along
 from silograph.protocol.messages import Parts, Task
@@ -30,6 +30,7 @@ OVER = 1.6  # r, the over-relaxation; convergence is proved below 2 [1.5: 9.1, 1
 STIFFEST, STIFFER = 1e3, 10.0
 FUSED_ABSENT = 100.0  # how much stiffer a fused silo's absent edges count than its present ones [10: 10.2, 1000: 10.3]
 BEND = 0.4  # how much a node's edges bend together, times √(neighbours) [0: 13.6, one fails; 0.13: 10.5, 1.2: 10.8]
+FINER_BOUND = 0.1  # the relative gap of a bound's solve, than the forces
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -80,25 +81,27 @@ class SiloHalf:
         """One step of the splitting, and this silo's parts of both bounds."""
         closing = self.close(u, silo, kept) if task.number("last") else None
         primal = self._primal(u, kept) if closing is None else closing.parts["primal"]
-        bound, bound_y = dual_parts(self.problem, _with_share(kept, task), rho=self.model.rho, start=kept.bound_y)
+        accuracy = task.number("accuracy")
+        bound, bound_y = dual_parts(
+            self.problem,
+            _with_share(kept, task),
+            rho=self.model.rho,
+            start=kept.bound_y,
+            tol=max(FINER_BOUND * accuracy, BOUND_TOL),
+        )
         point, metric, points, residuals = _take_point(task, u, kept)
         anchor = 2 * u - point
         result = prox_step(
-            self.problem,
-            anchor,
-            metric=metric,
-            rho=self.model.rho,
-            strength=kept.strength,
-            start=kept.y,
-            tol=task.number("accuracy"),
+            self.problem, anchor, metric=metric, rho=self.model.rho, strength=kept.strength, start=kept.y, tol=accuracy
         )
-        u_own, residual, point, target = _advance(u, point, metric, result.force)
+        u_own, residual, after, target = (long_scratch(u.size) for _ in range(4))
+        _advance(u, point, metric, result.force, u_own, residual, after, target)
         proposed, own = None, dict[str, Vector | float]()
         if task.header.step == "adapt":
             proposed = np.sqrt(metric * self._metric(result.w, result.y, result.strength, u))
             own["metric"] = proposed
         else:
-            points, residuals, weighted = (*points, point), (*residuals, residual), metric * residual
+            points, residuals, weighted = (*points, after), (*residuals, residual), metric * residual
             own["products"] = np.array([dot(weighted, other) for other in residuals])
         now = SplittingSilo(
             w=result.w,
@@ -108,7 +111,7 @@ class SiloHalf:
             bound_y=bound_y,
             u_own=u_own,
             metric=metric,
-            point=point,
+            point=after,
             proposed=proposed,
             points=points,
             residuals=residuals,
@@ -162,15 +165,16 @@ class SiloHalf:
 
 
 @kernel
-def _advance(u: Vector, point: Vector, metric: Vector, force: Vector) -> tuple[Vector, Vector, Vector, Vector]:
-    """u_i, the residual, the point after the step, and where the silo would have the consensus."""
-    u_own, residual, after, target = np.empty_like(u), np.empty_like(u), np.empty_like(u), np.empty_like(u)
+def _advance(
+    u: Vector, point: Vector, metric: Vector, force: Vector,
+    u_own: Vector, residual: Vector, after: Vector, target: Vector,
+) -> None:  # fmt: skip
+    """Fill u_i, the residual, the point after the step, and where the silo would have the consensus."""
     for e in range(u.size):
         u_own[e] = 2.0 * u[e] - point[e] + force[e] / metric[e]
         residual[e] = OVER * (u_own[e] - u[e])
         after[e] = point[e] + residual[e]
         target[e] = metric[e] * after[e]
-    return u_own, residual, after, target
 
 
 @kernel
