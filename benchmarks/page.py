@@ -80,6 +80,8 @@ def markdown(reports: dict[str, Record]) -> str:
         }
         lines += _head("Several silos", pages["joint"]) + _grown(growth, figures)
         lines += _compared("joint-ratios", "Ratios of times, solver by solver", pages["joint"])
+        batches = [table for table in pages["joint"].tables if table.title.startswith("Many studies")]
+        lines += [line for table in batches for line in ("", *table.markdown("###"))]
     if "start" in reports:
         lines += _head("The command line", pages["start"])
         lines += [line for table in pages["start"].tables for line in ("", *table.markdown("###"))]

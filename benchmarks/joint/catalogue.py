@@ -92,6 +92,19 @@ class Stress:
         return f"d = {self.n_nodes}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Half-samples of the same silos, learned in one call."""
+
+    n_studies: int
+    n_silos: int
+    n_nodes: int
+    n_samples: int = 176
+
+    def __str__(self) -> str:
+        return f"{self.n_studies} half-samples, I = {self.n_silos}, d = {self.n_nodes}"
+
+
 AXES = {"n_nodes": "d", "n_samples": "N", "n_silos": "silos"}
 STAGES = ("costs", "setup", "rounds", "per_round")
 FITTED_FROM = {"n_nodes": 100, "n_samples": 300, "n_silos": 10}  # below, a constant part is most of the time
@@ -114,6 +127,10 @@ QUICK_GROWTH = points((10, 20, 40), (100, 300, 1000), (2, 5, 10), 20)
 
 ROUND_TOLERANCES = (1e-6, 1e-8)
 ROUND_NODES = (5, 10, 12, 20, 34, 40, 50, 60, 100, 200)  # the sizes of testing/silo_problems.py
+
+BATCHES = (Batch(n_studies=100, n_silos=5, n_nodes=34), Batch(n_studies=100, n_silos=12, n_nodes=111))
+QUICK_BATCHES = (Batch(n_studies=10, n_silos=5, n_nodes=34),)
+BATCH_TOL = 1e-6
 
 
 def measure_neighbour(case: Neighbour, effort: Effort, earlier: Sequence[Record]) -> Record:
@@ -142,6 +159,13 @@ def count_rounds(case: Stress, effort: Effort, earlier: Sequence[Record]) -> Rec
     return {"found": work_alone(NAME, "rounds", case.n_nodes)}
 
 
+def measure_batch(case: Batch, effort: Effort, earlier: Sequence[Record]) -> Record:
+    """Many studies in one call."""
+    shape = (case.n_studies, case.n_silos, case.n_nodes, case.n_samples)
+    found: Record = work_alone(NAME, "batch", *shape, effort.laps)
+    return found
+
+
 CONTEST = Contest(suite=NAME, competitors=COMPETITORS)
 OTHERS = tuple(Neighbour(model=one.name) for one in NEIGHBOURS)
 SUITE = Suite(
@@ -155,5 +179,6 @@ SUITE = Suite(
             quick=[Stress(n_nodes=d) for d in ROUND_NODES[:2]],
             measure=count_rounds,
         ),
+        "batches": Part(full=BATCHES, quick=QUICK_BATCHES, measure=measure_batch),
     },
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import quantiles
 
 from benchmarks.growth import Growth
-from benchmarks.joint.catalogue import AXES, COMPETITORS, FITTED_FROM, ROUND_TOLERANCES, STAGES, Case
+from benchmarks.joint.catalogue import AXES, BATCH_TOL, COMPETITORS, FITTED_FROM, ROUND_TOLERANCES, STAGES, Batch, Case
 from benchmarks.joint.claims import claims
 from benchmarks.report import Page, Table, cell, columns, duration, durations, machine_lines
 from benchmarks.suite import Competitor, Record
@@ -24,7 +24,13 @@ REGIMES = ("apart", "one nearly fused", "some fused", "most fused", "all fused",
 def page(report: Record) -> Page:
     """The tables and the claims."""
     cores = f"{report['machine']['cpu_count']} cores, one thread per solver, but one worker per core in silograph"
-    makers = {"instances": _instances, "neighbours": _neighbours, "growth": _growth, "rounds": _rounds}
+    makers = {
+        "instances": _instances,
+        "neighbours": _neighbours,
+        "growth": _growth,
+        "rounds": _rounds,
+        "batches": _batches,
+    }
     tables = [table for part, maker in makers.items() if report.get(part) for table in maker(report[part])]
     return Page(
         title="Several silos: time to the joint optimum",
@@ -95,6 +101,16 @@ def _rounds(records: list[Record]) -> list[Table]:
                 rows.append([regime, str(len(group)), tol, *counts, str(missed)])
     header = ["regime", "instances", "tolerance", "least", "25 %", "median", "75 %", "90 %", "most", "not certified"]
     return [Table(title="Rounds until certified, over all regimes", header=header, rows=rows)]
+
+
+def _batches(records: list[Record]) -> list[Table]:
+    rows = []
+    for one in records:
+        case = Batch(**one["case"])
+        rounds = f"{one['mean_rounds']:.1f}, {one['most_rounds']}"
+        rows.append([str(case), durations(one["seconds"]), rounds, f"{one['certified']} of {case.n_studies}"])
+    header = ["studies in one call", "wall clock", "rounds, mean and most", "certified"]
+    return [Table(title=f"Many studies in one call, to {BATCH_TOL:g}", header=header, rows=rows)]
 
 
 def _quantiles(counts: list[int]) -> list[str]:

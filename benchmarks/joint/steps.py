@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.joint.catalogue import NAME, Case
+from benchmarks.joint.catalogue import NAME, Batch, Case
 from benchmarks.joint.objective import JointProblem, relative_error
 from benchmarks.measure import Ruler, time_other
 from benchmarks.solver import Answer, OtherModel
@@ -73,6 +73,14 @@ def count_rounds(folder: Path, n_nodes: str) -> list[dict[str, Any]]:
     return count(int(n_nodes))
 
 
+def time_batch(folder: Path, n_studies: str, n_silos: str, n_nodes: str, n_samples: str, laps: str) -> dict[str, Any]:
+    """Many studies in one call."""
+    from benchmarks.joint.batches import time_batch
+
+    shape = {"n_silos": int(n_silos), "n_nodes": int(n_nodes), "n_samples": int(n_samples)}
+    return time_batch(Batch(n_studies=int(n_studies), **shape), int(laps))
+
+
 def _load(folder: Path, model: str) -> tuple[JointProblem, float]:
     facts = json.loads((folder / "instance.json").read_text())[model]
     bound = facts.pop("lower_bound")
@@ -83,4 +91,5 @@ def _load(folder: Path, model: str) -> tuple[JointProblem, float]:
 
 STEPS: dict[str, Callable[..., Any]] = {
     "build": build_instance, "other": time_neighbour, "growth": time_growth, "rounds": count_rounds,
+    "batch": time_batch,
 }  # fmt: skip
