@@ -22,9 +22,9 @@ from silograph.protocol.messages import Parts, Task
 from silograph.protocol.method import Answer, report_on
 from silograph.protocol.silo import Silo
 
-# Behind each, in brackets, the mean number of rounds to 1e-6 with other values, as in exact.py, where it is 9.1 as it
+# Behind each, in brackets, the mean number of rounds to 1e-6 with other values, as in exact.py, where it is 8.8 as it
 # stands; of the last three as measured when it was 10.1
-OVER = 1.6  # r, the over-relaxation; convergence is proved below 2 [1.5: 9.1, 1.8: 9.2]
+OVER = 1.6  # r, the over-relaxation; convergence is proved below 2 [1.5 or 1.8: 8.9]
 # The most by which an absent edge resists: times q, or times a present edge's curvature [a tenth or a third, ten or
 # three times as much: 10.1 each]
 STIFFEST, STIFFER = 1e3, 10.0
