@@ -20,13 +20,31 @@ from silograph.graph.pairs import Pairs
 from silograph.methods.common.presence import check_silo, lonely_pairs
 from silograph.methods.common.registry import spec_of
 from silograph.methods.common.settings import StudySettings
-from silograph.methods.common.setup import ModelParameters, build_setup
+from silograph.methods.common.setup import FixedModel, ModelParameters, build_setup
 from silograph.protocol.messages import Reported
 from silograph.protocol.method import Method, Outcome, RoundRecord
 from silograph.protocol.silo import Silo
 from silograph.protocol.units import check_costs, unit_for
 
+FINAL_GRAPHS = "the silos' graphs"  # the strongest edges of what was learned
 OnRound = Callable[[str, RoundRecord], None]  # stage, record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriedCoupling:
+    """A coupling, and the silos' mean loss on rows that were held out."""
+
+    coupling: float
+    loss: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Optimum:
+    """What the method ended with, and its certificate is about."""
+
+    consensus: Vector
+    graphs: Mapping[str, Vector]
+    degree: float  # mean, over the silos' graphs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -56,8 +74,11 @@ class StudyResult:
     sparsity: float | None
     degree: float  # mean number of neighbours over all silos' graphs; NaN where one keeps it to itself
     degree_asked: float | None  # None where α and β were given
-    degree_alone: float | None  # of the graphs that the degree asked for is about: the silos' own, or the pooled one
+    degree_alone: float | None  # of silos alone at α and β, or of the pooled graph; None where α and β were given
     degree_reached: bool
+    degree_of: str  # which graphs the degree asked for is about
+    optimum: "Optimum | None" = None  # of which the graphs are the strongest edges; None: they are all of it
+    coupling_curve: tuple["TriedCoupling", ...] = ()  # where the coupling was chosen, by rising coupling
 
     @property
     def nu(self) -> float:
@@ -74,25 +95,29 @@ def learn_silos(
     nodes: Sequence[str] = (),
     checkpoint: Path | None = None,
     start: Vector | None = None,
+    fixed: FixedModel | None = None,
     workers: int | None = None,
     on_round: OnRound = lambda stage, record: None,
 ) -> StudyResult:
     """Learn every silo's graph and the consensus, all silos in this process.
 
     `nodes` are names by which an error calls nodes. `checkpoint` is a folder to write each round to, and to go on from
-    if it has some. `start` is the consensus of a similar study, such as the last one on a path of couplings. With ε,
-    silos must be of bounded rows (data/bounded.py).
+    if it has some. `start` is the consensus of a similar study, such as the last one on a path of couplings. `fixed`
+    are parameters found before, instead of those that set-up would find. With ε, silos must be of bounded rows
+    (data/bounded.py).
     """
     settings = with_unit(with_min_samples(settings, silos), silos)
     for silo in silos:
         check_silo(settings, silo)
-    run_id = run_identity(silos, settings, start)
+    run_id = run_identity(silos, settings, start, fixed)
     noise = plan_for(settings, silos[0].study_pairs, len(silos)) if silos else None
     if noise is not None and settings.noise_on_silos:
         silos = noisy_silos(silos, noise, folder=None if checkpoint is None else checkpoint / "noise", run_id=run_id)
     engine = InProcess(silos, nodes=nodes, report=settings.report, workers=workers, noise=noise)
     try:
-        return learn_on(engine, settings, run_id=run_id, checkpoint=checkpoint, start=start, on_round=on_round)
+        return learn_on(
+            engine, settings, run_id=run_id, checkpoint=checkpoint, start=start, fixed=fixed, on_round=on_round
+        )
     finally:
         engine.close()
 
@@ -107,9 +132,26 @@ def with_unit(settings: StudySettings, silos: Sequence[Silo]) -> StudySettings:
     return settings if settings.cost_unit == unit else replace(settings, cost_unit=unit)
 
 
-def run_identity(silos: Sequence[Silo], settings: StudySettings, start: Vector | None = None) -> str:
+def set_up_silos(silos: Sequence[Silo], settings: StudySettings, *, workers: int | None = None) -> ModelParameters:
+    """The parameters that learning would begin with, all silos in this process."""
+    settings = with_unit(settings, silos)
+    engine = InProcess(silos, report=False, workers=workers)
+    try:
+        parameters: ModelParameters = run_loop(
+            build_setup(settings, engine.cohort.pairs), engine, run_id=run_identity(silos, settings)
+        ).outcome
+    finally:
+        engine.close()
+    return parameters
+
+
+def run_identity(
+    silos: Sequence[Silo], settings: StudySettings, start: Vector | None = None, fixed: FixedModel | None = None
+) -> str:
     """A name for just this study: it changes with any setting and any datum, so that no run resumes another."""
     digest = hashlib.sha256(json.dumps(asdict(settings), sort_keys=True).encode())
+    if fixed is not None:
+        digest.update(json.dumps(asdict(fixed)).encode())
     for silo in silos:
         digest.update(json.dumps([silo.name, silo.n_samples, silo.local_steps]).encode())
         digest.update(silo.pairs.rows.tobytes() + silo.pairs.cols.tobytes() if not silo.pairs.is_all else b"all")
@@ -128,6 +170,7 @@ def learn_on(
     run_id: str,
     checkpoint: Path | None = None,
     start: Vector | None = None,
+    fixed: FixedModel | None = None,
     on_round: OnRound = lambda stage, record: None,
 ) -> StudyResult:
     """Learn on any engine: set-up, the method, and the graphs as far as silos give them."""
@@ -136,7 +179,7 @@ def learn_on(
         kept = None if checkpoint is None else Checkpoint(checkpoint / name, run_id=run_id)
         return run_loop(method, engine, run_id=run_id, checkpoint=kept, on_round=lambda record: on_round(name, record))
 
-    setup = build_setup(settings, engine.cohort.pairs)
+    setup = build_setup(settings, engine.cohort.pairs, fixed)
     prepared = stage("setup", setup)
     parameters: ModelParameters = prepared.outcome
     engine.prepare(parameters.scalars)
@@ -175,6 +218,7 @@ def learn_on(
         degree_asked=setup.degree,
         degree_alone=parameters.degree,
         degree_reached=parameters.degree_reached,
+        degree_of=settings.solver_used.degree_of,
     )
 
 
@@ -213,10 +257,11 @@ def degree_warning(study: StudyResult, settings: StudySettings) -> str | None:
     """What to tell a user whose silos cannot have the degree asked for; nothing if they have."""
     if study.degree_reached or settings.degree is None:
         return None
+    got = study.degree if study.degree_of == FINAL_GRAPHS else study.degree_alone
     return (
-        f"A mean degree of {study.degree_asked:g} was not found for {settings.solver_used.degree_of}; the nearest, "
-        f"{study.degree_alone:g}, was taken. Equal distances (duplicated or constant nodes) make edges come and go "
-        "together. Ask for another degree, or give alpha and beta."
+        f"A mean degree of {study.degree_asked:g} was not found for {study.degree_of}; the nearest, {got:.4g}, was "
+        "taken. Equal distances (duplicated or constant nodes) make edges come and go together. Ask for another "
+        "degree, or give alpha and beta."
     )
 
 

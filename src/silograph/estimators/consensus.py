@@ -12,7 +12,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from silograph._util.types import Matrix, Vector
+from silograph.analysis.choosing import chooses_coupling, learn_study
 from silograph.analysis.graphs import doubts_about_study
+from silograph.analysis.quorum import is_stable, quorum
+from silograph.analysis.scores import StudyScores, has_scores, scores_of
+from silograph.analysis.stability import StudyStability, check_stability, study_stability
 from silograph.analysis.tables import TableFacts, doubts_about_tables, facts_of
 from silograph.data.blocks import fit_in_memory, moments_of_blocks
 from silograph.data.bounded import RowBounds
@@ -21,11 +25,11 @@ from silograph.data.distances import costs_of_distances
 from silograph.data.pairwise import moments_of
 from silograph.data.serial import serial_correlation
 from silograph.engine.noise import with_min_samples
-from silograph.engine.study import convergence_warning, degree_warning, learn_silos, nodes_warning
+from silograph.engine.study import convergence_warning, degree_warning, nodes_warning
 from silograph.errors import DegreeWarning, DoubtfulSilosWarning, NodesWarning, ParameterError
 from silograph.estimators.tables import Table, tables_of
 from silograph.graph.allowed import choose_pairs
-from silograph.graph.graph import graph_on
+from silograph.graph.graph import Graph, graph_on
 from silograph.graph.pairs import Pairs
 from silograph.methods.common.privacy import SETTINGS as PRIVACY_SETTINGS
 from silograph.methods.common.privacy import privacy_of
@@ -45,16 +49,19 @@ class ConsensusGraph(BaseEstimator):
     Parameters
     ----------
     degree : float, optional
-        Mean number of neighbours that the silos' graphs would have if each learned alone; α and β follow. Coupling adds
-        the others' edges, most of them weak, so coupled graphs have more. Of "oneshot", that of the graph of all silos
-        together. By default as for `SmoothGraph`.
-    coupling : float, optional
-        How strongly silos are drawn together: 0 not at all; around 1 their graphs fuse, one by one. By default 0.5.
+        Mean number of neighbours in each silo's graph and in the consensus: of the optimum's edges these are the
+        strongest, and of every node one. `scores_` ranks all pairs. By default as for `SmoothGraph`. Of "independent"
+        the mean over silos, of "oneshot" and "pooled" that of the graph of all silos together, and α and β follow; by
+        default 8. Of gradient steps, what silos would have alone.
+    coupling : float or "auto", optional
+        How strongly silos are drawn together: 0 not at all; around 1 their graphs fuse, one by one. "auto" chooses it
+        by rows that are held out, which takes about twenty times as long. It is the default of "exact" where there are
+        rows, no `epsilon`, and at most 2²² pairs over all silos; elsewhere that is 0.5.
     sparsity : float, optional
         How sparse the consensus is: 0 not at all, from 1 on it is empty. By default 0.1. Of "oneshot", λ/I in units of
         the median pooled cost; by default 0.
     alpha, beta : float, optional
-        The model's own α and β instead of `degree`; both or neither.
+        The model's own α and β instead of `degree`, both or neither; graphs are then the whole optimum.
     nu, lam : float, optional
         The model's own ν and λ instead of `coupling` and `sparsity`; both or neither.
     standardize : bool
@@ -121,6 +128,8 @@ class ConsensusGraph(BaseEstimator):
         Rows that every table has at least, which everybody may know; by default those of the smallest table.
     centres, scales : sequence of float, optional
         Public numbers, one per node: with `epsilon`, `standardize` subtracts and divides by these.
+    stability : int
+        Number of half-samples of the rows, even, such as 50: how often each edge is found again. 0: none.
     report : bool
         Whether silos may tell their own numbers, such as `contributions_`.
     warm_start : bool
@@ -137,6 +146,15 @@ class ConsensusGraph(BaseEstimator):
     adjacencies_, consensus_ : ndarray (silos, nodes, nodes) and (nodes, nodes)
         The same, dense; built anew at each access. NaN where the silo, or every silo, lacks one of the two nodes: there
         nothing was learned, while 0 says that there is no edge.
+    scores_, consensus_scores_ : ndarray (silos, nodes, nodes) and (nodes, nodes)
+        A rank for every pair, of exact methods without `epsilon`: the weight where there is an edge, a negative number
+        where there is none: how far the pair is from being one. −inf where a pair may be no edge, NaN where nothing is
+        known.
+    stability_ : StudyStability
+        With `stability`: frequency, mean weight and interval of every pair, and strengths of nodes, for the consensus
+        and each silo; `stabilities_` (silos, nodes, nodes) and `consensus_stability_` are the frequencies.
+    coupling_ : float or None
+        The coupling that was given or chosen; `coupling_curve_` are the couplings tried, and their held-out losses.
     contributions_ : ndarray (silos,)
         The paper's γ = 1/‖w_i − u‖: the nearer a silo's graph is to the consensus, the more it contributed. Infinite
         where it *is* the consensus.
@@ -151,8 +169,10 @@ class ConsensusGraph(BaseEstimator):
         One record per round: objective, bound, gap, number of fused silos.
     objective_, converged_, n_rounds_, n_setup_rounds_
         Value reached, whether `tol` was met, exchanges of the method, and of the set-up before it.
-    alpha_, beta_, nu_, lam_, rho_, degree_
-        Parameters used, and the mean degree of the silos' graphs.
+    alpha_, beta_, nu_, lam_, rho_, degree_, degree_alone_
+        Parameters used, the mean degree of the silos' graphs, and what silos alone would have at α and β.
+    optimum_degree_ : float
+        The mean degree of the whole optimum, of which graphs are the strongest edges.
     privacy_ : Statement or None
         With `epsilon`: the guarantee in numbers (`multiplier` σ₁, `rho`) and in words (`says`).
     doubts_ : tuple of Doubt
@@ -178,7 +198,7 @@ class ConsensusGraph(BaseEstimator):
     def __init__(
         self,
         degree: float | None = None,
-        coupling: float | None = None,
+        coupling: float | Literal["auto"] | None = None,
         sparsity: float | None = None,
         alpha: float | None = None,
         beta: float | None = None,
@@ -217,6 +237,7 @@ class ConsensusGraph(BaseEstimator):
         min_samples: int | None = None,
         centres: Sequence[float] | None = None,
         scales: Sequence[float] | None = None,
+        stability: int = 0,
         report: bool = True,
         warm_start: bool = False,
         n_jobs: int | None = None,
@@ -232,7 +253,7 @@ class ConsensusGraph(BaseEstimator):
         self.missing = missing
         self.epsilon, self.delta, self.unit, self.rows, self.collusion = epsilon, delta, unit, rows, collusion
         self.masked, self.min_samples, self.centres, self.scales = masked, min_samples, centres, scales
-        self.report, self.warm_start, self.n_jobs = report, warm_start, n_jobs
+        self.stability, self.report, self.warm_start, self.n_jobs = stability, report, warm_start, n_jobs
 
     def fit(self, X: Any, y: Any = None, groups: ArrayLike | None = None) -> Self:
         """Learn from several tables (samples, nodes): a list, a dict by silo name, or one table and `groups`.
@@ -246,12 +267,19 @@ class ConsensusGraph(BaseEstimator):
         names = tables[0].names
         pairs = choose_pairs(names, allowed=self.allowed, forbidden=self.forbidden, may_isolate=settings.zeta_used > 0)
         bounds = row_bounds(settings.privacy, names)
-        silos, facts = zip(*(self._silo(table, pairs, settings, bounds) for table in tables), strict=True)
+        check_stability(self.stability, settings, has_rows=not square)
+        chooses = chooses_coupling(settings, n_silos=len(tables), pairs=pairs, has_rows=not square)
+        hold = settings.holds_out or chooses or self.stability > 0
+        silos, facts = zip(*(self._silo(table, pairs, bounds, blocks=hold) for table in tables), strict=True)
         settings = with_min_samples(settings, silos)
         self._give_steps(silos)
         start = self._start(pairs, names)
-        study = learn_silos(silos, settings, nodes=names, start=start, workers=self._workers())
+        study = learn_study(silos, settings, nodes=names, start=start, workers=self._workers())
         self._study, self._pairs = study, pairs
+        self._scores = scores_of(silos, settings, study) if has_scores(settings) else None
+        self._stability: StudyStability | None = None
+        if self.stability:
+            self._stability = study_stability(silos, settings, study, self.stability, workers=self._workers())
         self.silo_names_ = [silo.name for silo in silos]
         self.n_samples_seen_ = [silo.n_samples for silo in silos]
         self.rows_dropped_ = [table.rows_dropped for table in tables]
@@ -269,7 +297,9 @@ class ConsensusGraph(BaseEstimator):
             study.lam,
             study.rho,
         )
-        self.degree_ = study.degree
+        self.degree_, self.degree_alone_ = study.degree, study.degree_alone
+        self.optimum_degree_ = study.degree if study.optimum is None else study.optimum.degree
+        self.coupling_, self.coupling_curve_ = study.coupling, list(study.coupling_curve)
         self.privacy_ = statement_of(settings.privacy, graphs_inside=settings.graphs_inside)
         self.doubts_ = (
             *doubts_about_tables(facts, standardize=self.standardize),
@@ -313,6 +343,63 @@ class ConsensusGraph(BaseEstimator):
             own = self._nodes(name)
             together[np.ix_(own, own)] = True
         out[~together] = np.nan
+        return out
+
+    @property
+    def scores_(self) -> Matrix:
+        """Each silo's rank of every pair (silos, nodes, nodes)."""
+        return np.array([self._dense(w) for w in self._kept_scores().silos.values()])
+
+    @property
+    def consensus_scores_(self) -> Matrix:
+        """The consensus' rank of every pair (nodes, nodes)."""
+        return self._dense(self._kept_scores().consensus)
+
+    @property
+    def stability_(self) -> StudyStability:
+        """How stable all edges are."""
+        check_is_fitted(self, "graphs_")
+        if self._stability is None:
+            raise AttributeError("stability_ was not asked for. Fit with stability=50, say.")
+        return self._stability
+
+    @property
+    def stabilities_(self) -> Matrix:
+        """In which part of half-samples each pair is an edge of a silo's graph (silos, nodes, nodes)."""
+        return np.array([self._dense(self.stability_.silos[name].frequency, 0.0) for name in self.silo_names_])
+
+    @property
+    def consensus_stability_(self) -> Matrix:
+        """In which part of half-samples each pair is an edge of the consensus (nodes, nodes)."""
+        return self._dense(self.stability_.consensus.frequency, 0.0)
+
+    def stable_graph(self, threshold: float = 0.9, silo: str | None = None) -> Graph:
+        """The edges of the consensus, or of a silo, that at least this part of half-samples has."""
+        told = self.stability_.consensus if silo is None else self.stability_.silos[silo]
+        w = self._study.consensus if silo is None else self._study.graphs[silo]
+        own = None if silo is None else self._study.nodes[silo]
+        names = tuple(self.feature_names_in_)
+        return graph_on(self._pairs, np.where(is_stable(w, told, threshold), w, 0.0), names, own)
+
+    def quorum_graph(self, least: int, threshold: float = 0.9) -> Graph:
+        """The edges that are stable in at least so many silos, weighted by their mean there."""
+        found = quorum(self._study.graphs, self.stability_.silos, least, threshold)
+        return graph_on(self._pairs, found.weights, tuple(self.feature_names_in_))
+
+    def _kept_scores(self) -> StudyScores:
+        check_is_fitted(self, "graphs_")
+        if self._scores is None:
+            raise AttributeError(
+                "scores_: pairs without an edge are ranked by how far they are from an optimum, which gradient steps "
+                "do not reach, and from exact rows, at which epsilon forbids to look."
+            )
+        return self._scores
+
+    def _dense(self, values: Vector, elsewhere: float = -np.inf) -> Matrix:
+        """One number per pair as a matrix; on the diagonal and at pairs that may be no edge, `elsewhere`."""
+        out = np.full((self.n_features_in_,) * 2, elsewhere)
+        out[self._pairs.rows, self._pairs.cols] = values
+        out[self._pairs.cols, self._pairs.rows] = values
         return out
 
     def _nodes(self, silo: str) -> np.ndarray:
@@ -379,15 +466,13 @@ class ConsensusGraph(BaseEstimator):
             raise ParameterError(f"n_jobs: expected a whole number ≥ 1, or -1 for all cores, got {self.n_jobs!r}.")
         return int(self.n_jobs)
 
-    def _silo(
-        self, table: Table, pairs: Pairs, settings: StudySettings, bounds: RowBounds | None
-    ) -> tuple[Silo, TableFacts]:
+    def _silo(self, table: Table, pairs: Pairs, bounds: RowBounds | None, *, blocks: bool) -> tuple[Silo, TableFacts]:
         own = pairs if table.present is None else pairs.within(table.present)[0]
         if self.metric == "precomputed":
             cost = costs_of_distances(table.values, own, table.own_names, source=table.silo)
             read = TableCosts(cost=cost, n_samples=None, blocks=None, present=table.present, row_counter=None)
         else:
-            keep = settings.holds_out and fit_in_memory(own)
+            keep = blocks and fit_in_memory(own)
             values = table.values
             moments = moments_of_blocks(values, own, bounds) if keep else [moments_of(values, own, bounds)]
             read = table_costs(
@@ -396,7 +481,7 @@ class ConsensusGraph(BaseEstimator):
                 names=table.names,
                 source=table.silo,
                 present=table.present,
-                missing_nodes=settings.missing_nodes,
+                missing_nodes=self.missing_nodes,
                 rows_dropped=table.rows_dropped,
             )
             read = replace(read, serial=serial_correlation(table.values))

@@ -34,6 +34,7 @@ from silograph.local.learn import (
     learn,
     worth_telling,
 )
+from silograph.local.scores import pair_scores
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -193,8 +194,7 @@ class SmoothGraph(BaseEstimator):
         if not self._learned.whole:
             raise ParameterError(f"scores_: expected a fit that keeps the costs of all pairs, got one {KEEPS_NONE}.")
         problem, solution = self._learned.problem, self._learned.solution
-        absent = np.minimum(-problem.reduced_cost(solution.y), 0.0) / problem.quadratic
-        score = np.where(solution.w > 0, solution.w, absent)
+        score = pair_scores(problem, solution.w, solution.y)
         out = np.full((problem.n_nodes, problem.n_nodes), -np.inf)
         rows, cols = problem.pairs.rows, problem.pairs.cols
         out[rows, cols] = score

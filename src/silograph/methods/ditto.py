@@ -89,6 +89,6 @@ def build(settings: StudySettings, model: ModelParameters) -> Method:
 
 METHOD = MethodSpec(
     build=build,
-    newton=Solver(settings=frozenset({"pull"})),
+    newton=Solver(settings=frozenset({"pull"}), consensus="pooled"),
     gradient=Solver(settings=GRADIENT_SETTINGS | {"pull"}, certified=False),
 )

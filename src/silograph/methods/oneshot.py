@@ -253,7 +253,7 @@ class OneShot:
         given = self.settings.pull
         pull, losses = self._choose(silo, problem, own, sums) if given is None else (given, {})
         solution = personal_graph(problem, u, pull * 4 * self.model.beta, state.start)
-        evidence = {"pull": pull, "gap": solution.gap / problem.scale(solution.primal), **losses}
+        evidence = {"pull": pull, "weight": own.weight, "gap": solution.gap / problem.scale(solution.primal), **losses}
         evidence |= report_on(silo, solution.w, u)  # for its own people: beside the sum, nothing is told
         return Answer(parts={"silos": 1.0}, state=own, graph=solution.w, evidence=evidence)
 
@@ -310,6 +310,7 @@ METHOD = MethodSpec(
     newton=Solver(
         settings=frozenset({"pull", "sparsity", "sums", "gamma_epsilon", "missing_nodes"}),
         degree_of="the graph of all silos together",
+        consensus="pooled",
     ),
     setup=lambda settings, pairs: OneSum(settings=settings, degree=degree_asked(settings, pairs)),
     blocks=True,

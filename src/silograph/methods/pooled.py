@@ -63,7 +63,9 @@ class Pooled:
 METHOD = MethodSpec(
     about="One graph was learned for all silos together, so that there is nothing in which they could differ.",
     build=Pooled,
-    newton=Solver(settings=frozenset({"missing_nodes"}), degree_of="the graph of all silos together"),
+    newton=Solver(
+        settings=frozenset({"missing_nodes"}), degree_of="the graph of all silos together", consensus="pooled"
+    ),
     setup=lambda settings, pairs: OneSum(settings=settings, degree=degree_asked(settings, pairs)),
     one_sum=True,
     own_graphs=False,

@@ -114,4 +114,5 @@ class OwnResults:
             degree_asked=self.setup.degree,
             degree_alone=None,
             degree_reached=True,
+            degree_of=self.study.settings.solver_used.degree_of,
         )

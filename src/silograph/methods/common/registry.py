@@ -12,7 +12,7 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import silograph.methods
 from silograph.errors import ParameterError
@@ -45,7 +45,8 @@ class Solver:
 
     settings: frozenset[str] = frozenset()  # that it has beyond those of every method
     certified: bool = True  # whether it ends with a duality gap
-    degree_of: str = "the silos' own graphs"  # what a degree asked for is about
+    degree_of: str = "the silos' graphs, each learned alone"  # what a degree is about that set-up finds
+    consensus: Literal["joint", "pooled"] = "joint"  # what it is the optimum of: the silos' graphs, or their mean costs
     lipschitz: bool = False  # whether it knows the step "lipschitz"
     trouble: Trouble | None = None  # what to tell of a run that ended badly, by its gap and its history
 

@@ -18,6 +18,7 @@ POSITIVE = (
 )  # fmt: skip
 MOST_SUMS = 3  # of one-shot; further ones hardly change anything
 FIRST_WEIGHT = 0.1  # w⁰, everywhere
+AUTO = "auto"  # a coupling that is chosen by rows that silos hold out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +29,7 @@ class StudySettings:
     degree: float | None = None  # or α and β; None: the default degree
     alpha: float | None = None
     beta: float | None = None
-    coupling: float | None = None  # and sparsity, or ν and λ; None: the defaults
+    coupling: float | Literal["auto"] | None = None  # and sparsity, or ν and λ; None: the defaults
     sparsity: float | None = None
     nu: float | None = None
     lam: float | None = None
@@ -102,11 +103,15 @@ class StudySettings:
             if value is not None and value != "lipschitz":
                 check_positive(name, value)
         for name in ("coupling", "sparsity", "lam", "zeta", "pull"):
-            if getattr(self, name) is not None:
+            if getattr(self, name) not in (None, AUTO):
                 check_not_negative(name, getattr(self, name))
         for name in ("rounds", "local_steps"):
             if getattr(self, name) is not None:
                 check_whole(name, getattr(self, name), least=1)
+        if self.coupling == AUTO and (self.method != "exact" or self.weights != "adaptive"):
+            raise ParameterError(
+                "coupling: 'auto' is for method 'exact' with adaptive weights; 'oneshot' chooses at home. Give one."
+            )
         check_momentum(self.momentum)
         check_whole("sums", self.sums, least=1)
         if self.sums > MOST_SUMS:

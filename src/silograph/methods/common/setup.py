@@ -25,7 +25,7 @@ import numpy as np
 
 from silograph._util.types import Vector
 from silograph._util.vectors import dot
-from silograph.errors import ProtocolError
+from silograph.errors import ParameterError, ProtocolError
 from silograph.graph.pairs import Pairs
 from silograph.local.degree import (
     DEGREE_PROMISE,
@@ -33,7 +33,6 @@ from silograph.local.degree import (
     MAX_DEGREE_SOLVES,
     DegreeSearch,
     check_degree,
-    default_degree,
     first_theta,
     mean_degree,
     problem_at,
@@ -53,6 +52,10 @@ from silograph.protocol.silo import Silo, SiloState
 from silograph.protocol.units import Units, units_of
 
 DEFAULT_COUPLING, DEFAULT_SPARSITY = 0.5, 0.1
+# Of silos alone. Denser than a picture should be: with it, weights rank true edges best. Mean average precision on ten
+# draws of four families (20 nodes), personal and consensus: 3: .812 .810; 5: .846 .880; 8: .850 .904; 12 (50 nodes) not
+# better than 8
+RANKING_DEGREE = 8.0
 SCALARS = ("alpha", "beta", "rho", "lam", "alike")  # all that a silo must know of what set-up found
 FARTHEST_LOG_THETA = 200.0  # of a θ that is counted in the costs' unit; honest ones are within 100
 
@@ -71,6 +74,16 @@ STEPS = MappingProxyType(
     }
 )
 COSTS_AND_COUNT = Step(down={}, up={"cost": COSTS, "count": HAS})  # where silos may lack nodes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixedModel:
+    """The model's own parameters, known beforehand: for folds and half-samples of a study that was set up already."""
+
+    alpha: float
+    beta: float
+    rho: float
+    lam: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -354,25 +367,41 @@ class SetupMethod(Method, Protocol):
         """Raise ScalarsError unless what an owner's silos were asked, and so kept, can lead to these parameters."""
 
 
-def build_setup(settings: StudySettings, pairs: Pairs) -> SetupMethod:
-    """The set-up exchange that the settings call for."""
+def build_setup(settings: StudySettings, pairs: Pairs, fixed: FixedModel | None = None) -> SetupMethod:
+    """The set-up exchange that the settings call for, or the one that is left to do with the parameters known."""
     own = spec_of(settings.method).setup
-    return _usual_setup(settings, pairs) if own is None else own(settings, pairs)
+    if fixed is not None:
+        settings = replace(settings, degree=None, alpha=fixed.alpha, beta=fixed.beta)
+    if own is not None:
+        return own(settings, pairs)
+    usual = _usual_setup(settings, pairs)
+    return usual if fixed is None else replace(usual, coupling=None, sparsity=None, rho=fixed.rho, lam=fixed.lam)
 
 
 def degree_asked(settings: StudySettings, pairs: Pairs) -> float | None:
     """The degree given, or the usual one; None where α and β were given."""
     if settings.alpha is not None:
         return settings.degree
-    degree = default_degree(pairs) if settings.degree is None else settings.degree
+    degree = several_silos_degree(pairs) if settings.degree is None else settings.degree
     check_degree(degree, pairs)
     return degree
 
 
+def several_silos_degree(pairs: Pairs) -> float:
+    """The degree of each silo alone, where none is asked for: 8, and never over half of what is possible."""
+    return min(RANKING_DEGREE, max(1.0, pairs.size / pairs.n_nodes))
+
+
 def _usual_setup(settings: StudySettings, pairs: Pairs) -> Setup:
     coupling = sparsity = None
+    asked = settings.coupling
+    if isinstance(asked, str):
+        raise ParameterError(
+            "coupling: 'auto' tries couplings on rows that silos hold out, for which all must be in one process. Give "
+            "a number, or use method 'oneshot', whose silos choose at home."
+        )
     if settings.is_coupled and settings.nu is None:
-        coupling = DEFAULT_COUPLING if settings.coupling is None else settings.coupling
+        coupling = DEFAULT_COUPLING if asked is None else asked
         sparsity = DEFAULT_SPARSITY if settings.sparsity is None else settings.sparsity
     rho = None if settings.nu is None or settings.lam is None else settings.nu * settings.lam
     return Setup(
