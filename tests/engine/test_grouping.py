@@ -7,6 +7,7 @@ import pytest
 
 from silograph.data.blocks import moments_of_blocks
 from silograph.data.costs import table_costs
+from silograph.data.pairwise import moments_of
 from silograph.engine.inprocess import InProcess
 from silograph.engine.study import learn_on
 from silograph.federation.study_file import parse_study
@@ -42,7 +43,9 @@ def some_silos() -> list[Silo]:
     mix = rng.normal(size=(D, D))
     for i in range(N_SILOS):
         table = 0.3 * rng.normal(size=(30 + 7 * i, D)) @ (mix + 0.4 * rng.normal(size=(D, D)))
-        read = table_costs(moments_of_blocks(table, PAIRS), standardize=False, names=NODES, source="table")
+        read = table_costs(
+            moments_of(table, PAIRS), moments_of_blocks(table, PAIRS), standardize=False, names=NODES, source="table"
+        )
         found.append(Silo(name=f"silo {i}", pairs=PAIRS, cost=read.cost, n_samples=read.n_samples, blocks=read.blocks))
     return found
 

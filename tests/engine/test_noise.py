@@ -10,6 +10,7 @@ from scipy.stats import chi2
 from silograph.data.blocks import moments_of_blocks
 from silograph.data.bounded import RowBounds
 from silograph.data.costs import table_costs
+from silograph.data.pairwise import moments_of
 from silograph.engine.checkpoint import Checkpoint
 from silograph.engine.inprocess import InProcess
 from silograph.engine.noise import plan_for, with_min_samples
@@ -35,7 +36,13 @@ def silos(number: int = 4, seed: int = 0) -> list[Silo]:
     out = []
     for k in range(number):
         table = rng.normal(size=(N_SAMPLES + k, N_NODES)) @ mix
-        read = table_costs(moments_of_blocks(table, PAIRS, RowBounds()), standardize=False, names=NAMES, source="t")
+        read = table_costs(
+            moments_of(table, PAIRS, RowBounds()),
+            moments_of_blocks(table, PAIRS, RowBounds()),
+            standardize=False,
+            names=NAMES,
+            source="t",
+        )
         out.append(Silo(name=f"s{k}", pairs=PAIRS, cost=read.cost, n_samples=read.n_samples, blocks=read.blocks))
     return out
 

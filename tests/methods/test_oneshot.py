@@ -8,6 +8,7 @@ import pytest
 
 from silograph.data.blocks import moments_of_blocks
 from silograph.data.costs import table_costs
+from silograph.data.pairwise import moments_of
 from silograph.engine.study import learn_silos
 from silograph.errors import ParameterError, ProtocolError, SignalError
 from silograph.graph.pairs import Pairs
@@ -31,7 +32,7 @@ NAMES = [f"node {k}" for k in range(D)]
 
 
 def silo_of(name: str, X: np.ndarray) -> Silo:
-    read = table_costs(moments_of_blocks(X, PAIRS), standardize=False, names=NAMES, source=name)
+    read = table_costs(moments_of(X, PAIRS), moments_of_blocks(X, PAIRS), standardize=False, names=NAMES, source=name)
     return Silo(name=name, pairs=PAIRS, cost=read.cost, n_samples=read.n_samples, blocks=read.blocks)
 
 

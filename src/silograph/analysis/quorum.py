@@ -11,6 +11,8 @@ from silograph.analysis.false_edges import check_threshold
 from silograph.analysis.stability import GraphStability
 from silograph.errors import ParameterError
 
+ROUNDING = 1e-12  # of a part of half-samples
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Quorum:
@@ -37,4 +39,4 @@ def quorum(
 def is_stable(w: Vector, stability: GraphStability, threshold: float) -> BoolVector:
     """Which edges of a graph are stable."""
     check_threshold(threshold)
-    return np.asarray((w > 0) & (stability.frequency >= threshold - 1e-12))
+    return np.asarray((w > 0) & (stability.frequency >= threshold - ROUNDING))

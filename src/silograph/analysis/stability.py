@@ -40,6 +40,7 @@ INTERVAL = (5.0, 95.0)  # percentiles
 HALF_TOL = 1e-5  # relative gap of a half-sample's study: far below what sampling changes
 SEED = 0
 
+NO_ROWS = "stability: half-samples are of rows, and here are none: distances were precomputed, or nodes are too many."
 Of = Literal["rows", "silos"]
 OnProgress = Callable[[str, float | None], None]
 
@@ -96,9 +97,7 @@ def check_stability(n_halves: int, settings: StudySettings, *, has_rows: bool) -
     if settings.privacy.noisy:
         raise ParameterError("stability: half-samples are of exact rows, so that epsilon would promise too much.")
     if not has_rows:
-        raise ParameterError(
-            "stability: half-samples are of rows, and here are none: distances were precomputed, or nodes are too many."
-        )
+        raise ParameterError(NO_ROWS)
 
 
 def study_stability(
@@ -133,6 +132,33 @@ def study_stability(
         silos={
             silo.name: summarise(pairs, np.array([half.silos[silo.name] for half in halves]), silo) for silo in silos
         },
+    )
+
+
+def table_stability(
+    silo: Silo,
+    problem: LocalProblem,
+    n_halves: int,
+    *,
+    workers: int | None = None,
+    on_progress: OnProgress = lambda what, part: None,
+) -> StudyStability:
+    """The stability of one table's graph: the silo's, of which `problem` was solved."""
+    if silo.blocks is None:
+        raise ParameterError(NO_ROWS)
+    check_rows(silo)
+
+    def half(number: int) -> Matrix:
+        some = replace(problem, cost=_half_of(silo, number, 0).cost)
+        solution = solve_to_rounding(some, None)
+        return np.array([solution.w, pair_scores(some, solution.w, solution.y)])
+
+    halves = []
+    for found in map_in_order(half, range(n_halves), workers=workers, large=lambda _: is_large([silo])):
+        halves.append(found)
+        on_progress(f"Learning {n_halves} half-samples", len(halves) / n_halves)
+    return StudyStability(
+        n_halves=n_halves, of="rows", consensus=summarise(silo.study_pairs, np.array(halves)), silos={}
     )
 
 

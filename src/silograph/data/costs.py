@@ -13,7 +13,7 @@ from silograph.data.blocks import BlockReader, Blocks, blocks_of, fit_in_memory
 from silograph.data.bounded import RowBounds
 from silograph.data.distances import costs_of_distances
 from silograph.data.moments import Moments
-from silograph.data.pairwise import AnyMoments, add_rows, merged, no_moments
+from silograph.data.pairwise import AnyMoments, add_rows, no_moments
 from silograph.data.readers import Signals, open_signals
 from silograph.data.readers.source import UnknownColumnError
 from silograph.data.serial import SerialProducts
@@ -151,14 +151,14 @@ def read_costs(
         if options.missing == "rows":
             rows, n_dropped = without_gaps(rows)
             gappy += n_dropped
+        moments = add_rows(moments, rows)  # beside the blocks: costs have the same bits with and without
         if keep:
             reader.update(rows)
-        else:
-            moments = add_rows(moments, rows)
         if tiles:
             kept.append(rows)
     costs = table_costs(
-        reader.finish() if keep else [moments],
+        moments,
+        reader.finish() if keep else (),
         standardize=options.standardize,
         names=names,
         source=path.name,
@@ -175,7 +175,8 @@ def read_costs(
 
 
 def table_costs(
-    parts: Sequence[AnyMoments],
+    whole: AnyMoments,
+    parts: Sequence[AnyMoments] = (),
     *,
     standardize: bool,
     names: Sequence[str],
@@ -185,11 +186,10 @@ def table_costs(
     missing_nodes: MissingNodes = "error",
     rows_dropped: int = 0,
 ) -> TableCosts:
-    """The costs of a table given by the moments of its blocks, which are those of the nodes that are `present`.
+    """The costs of a table given by its moments and those of its blocks, on the nodes that are `present`.
 
     `names` are those of all nodes. Where nodes may be missing, those that are constant are.
     """
-    whole = parts[0] if len(parts) == 1 else merged(parts)
     if whole.n_samples < 2 and rows_dropped:
         raise SignalError(
             f"{source}: expected at least 2 rows without gaps, got {whole.n_samples}; {rows_dropped} were dropped. "
@@ -198,8 +198,7 @@ def table_costs(
     if missing_nodes == "allow" and whole.n_samples >= 2 and whole.constant().any():
         varying = np.flatnonzero(~whole.constant()).astype(np.int32)
         present = varying if present is None else present[varying]
-        parts = [part.within(varying) for part in parts]
-        whole = parts[0] if len(parts) == 1 else merged(parts)
+        parts, whole = [part.within(varying) for part in parts], whole.within(varying)
     if present is not None:
         _check_left(present, names, source)
         names = [names[node] for node in present]

@@ -474,9 +474,9 @@ class ConsensusGraph(BaseEstimator):
         else:
             keep = blocks and fit_in_memory(own)
             values = table.values
-            moments = moments_of_blocks(values, own, bounds) if keep else [moments_of(values, own, bounds)]
             read = table_costs(
-                moments,
+                moments_of(values, own, bounds),
+                moments_of_blocks(values, own, bounds) if keep else (),
                 standardize=self.standardize,
                 names=table.names,
                 source=table.silo,

@@ -12,6 +12,7 @@ import numpy as np
 from silograph._util.types import Vector
 from silograph.data.blocks import moments_of_blocks
 from silograph.data.costs import table_costs
+from silograph.data.pairwise import moments_of
 from silograph.datasets.synthetic import SyntheticSilos, make_silos
 from silograph.errors import SilographError
 from silograph.experiments.grids import PointResult, learn_grid, objective
@@ -100,7 +101,9 @@ def silos_of(drawn: SyntheticSilos) -> list[Silo]:
     pairs = Pairs.all(drawn.places.shape[0])
     nodes = drawn.consensus.names
     read = {
-        name: table_costs(moments_of_blocks(signals, pairs), standardize=False, names=nodes, source=name)
+        name: table_costs(
+            moments_of(signals, pairs), moments_of_blocks(signals, pairs), standardize=False, names=nodes, source=name
+        )
         for name, signals in drawn.signals.items()
     }
     return [

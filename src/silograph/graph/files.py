@@ -2,8 +2,10 @@
 
 import csv
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from itertools import repeat
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from xml.etree.ElementTree import ParseError
 
@@ -15,12 +17,15 @@ from silograph.errors import GraphError
 from silograph.graph.graph import Graph
 
 
-def write_graph(graph: Graph, path: str | Path) -> None:
-    """Write a graph as .graphml (Gephi, Cytoscape, igraph), .csv (source, target, weight) or .npz."""
+def write_graph(graph: Graph, path: str | Path, columns: Mapping[str, np.ndarray] = MappingProxyType({})) -> None:
+    """Write a graph as .graphml (Gephi, Cytoscape, igraph), .csv (source, target, weight) or .npz.
+
+    `columns` are further numbers of each edge, by name: columns of a .csv, attributes of a .graphml.
+    """
     path = Path(path)
     write = _by_suffix(path, {".graphml": _write_graphml, ".csv": _write_csv, ".npz": _write_npz})
     with writing(path) as temporary:
-        write(graph, temporary)
+        write(graph, temporary, columns)
 
 
 def read_graph(path: str | Path) -> Graph:
@@ -46,8 +51,13 @@ def _networkx() -> Any:
     return required("networkx", extra="networkx", purpose="for GraphML")
 
 
-def _write_graphml(graph: Graph, path: Path) -> None:
-    _networkx().write_graphml_xml(graph.to_networkx(), path)
+def _write_graphml(graph: Graph, path: Path, columns: Mapping[str, np.ndarray]) -> None:
+    made = graph.to_networkx()
+    for (source, target, _), *values in zip(
+        graph.edges(), *(column.tolist() for column in columns.values()), strict=True
+    ):
+        made.edges[source, target].update(zip(columns, values, strict=True))
+    _networkx().write_graphml_xml(made, path)
 
 
 def _read_graphml(path: Path) -> Graph:
@@ -57,14 +67,17 @@ def _read_graphml(path: Path) -> Graph:
     return _from_triples(list(number), edges)
 
 
-def _write_csv(graph: Graph, path: Path) -> None:
+def _write_csv(graph: Graph, path: Path, columns: Mapping[str, np.ndarray]) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(["source", "target", "weight"])
-        writer.writerows(graph.edges())
+        writer.writerow(["source", "target", "weight", *columns])
+        more = zip(*(column.tolist() for column in columns.values()), strict=True) if columns else repeat(())
+        writer.writerows((*edge, *values) for edge, values in zip(graph.edges(), more, strict=False))
         # A node without edges has no other place in an edge list
         touched = set(graph.rows.tolist()) | set(graph.cols.tolist())
-        writer.writerows([name, "", ""] for node, name in enumerate(graph.names) if node not in touched)
+        writer.writerows(
+            [name, "", "", *("" for _ in columns)] for node, name in enumerate(graph.names) if node not in touched
+        )
 
 
 def _read_csv(path: Path) -> Graph:
@@ -81,14 +94,18 @@ def _read_csv(path: Path) -> Graph:
     return _from_triples(list(number), edges)
 
 
-def _write_npz(graph: Graph, path: Path) -> None:
-    """As numpy.savez_compressed, but without the time of day: the same graph makes the same bytes."""
+def _write_npz(graph: Graph, path: Path, columns: Mapping[str, np.ndarray]) -> None:
     arrays = {
         "names": np.array(graph.names, dtype=str),
         "rows": graph.rows,
         "cols": graph.cols,
         "weights": graph.weights,
     }
+    write_arrays(path, arrays)
+
+
+def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """As numpy.savez_compressed, but without the time of day: the same arrays make the same bytes."""
     with zipfile.ZipFile(path, "w") as archive:
         for name, array in arrays.items():
             member = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))

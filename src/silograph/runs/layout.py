@@ -4,6 +4,11 @@
     graph.graphml, edges.csv, graph.npz    the graph of one table; or, of several silos:
     consensus/, silos/NAME/                the same three of the consensus and of each silo;
                                            silos/SITE/NAME/ where a site has several
+    nodes.csv                 beside each graph, with stability: the strength of each node, and its interval
+    stable/                   beside each graph, if asked for: its stable edges
+    quorum/                   if asked for: edges that are stable in enough silos
+    scores.npz                a rank for every pair, of every graph
+    stability.npz             with stability: all that half-samples told
     history.csv                            one row per round
     checkpoint/               only while the run is unfinished: what was asked for, and what resuming needs
 
@@ -18,9 +23,10 @@ from typing import Any
 from silograph.errors import CheckpointError, GraphError
 
 RECORD, CONSENSUS, SILOS, HISTORY = "run.json", "consensus", "silos", "history.csv"
+SCORES, STABILITY, NODES, STABLE, QUORUM = "scores.npz", "stability.npz", "nodes.csv", "stable", "quorum"
 GRAPH_FILES = ("graph.graphml", "edges.csv", "graph.npz")
 GRAPH, EDGES = "graph.npz", "edges.csv"
-RESULT_NAMES = (*GRAPH_FILES, CONSENSUS, SILOS, HISTORY, RECORD)
+RESULT_NAMES = (*GRAPH_FILES, NODES, STABLE, QUORUM, CONSENSUS, SILOS, SCORES, STABILITY, HISTORY, RECORD)
 CHECKPOINT_DONE = ".checkpoint.done"  # what the checkpoint is called when the results are in place
 TEMPORARY = (".checkpoint.", ".results.")  # what a run that was killed as it began or ended may leave
 COORDINATED = "results"  # where a coordinator's folder holds the run
@@ -42,6 +48,16 @@ class RunLayout:
     def history(self) -> Path:
         """The rounds."""
         return self.folder / HISTORY
+
+    @property
+    def scores(self) -> Path:
+        """A rank for every pair."""
+        return self.folder / SCORES
+
+    @property
+    def stability(self) -> Path:
+        """What half-samples told."""
+        return self.folder / STABILITY
 
     @property
     def consensus(self) -> Path:

@@ -3,27 +3,34 @@
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from silograph.analysis.choosing import Telling, learn_study
+from silograph.analysis.scores import StudyScores, has_scores, scores_of
+from silograph.analysis.stability import StudyStability, study_stability, table_stability
 from silograph.analysis.tables import doubts_about_tables
 from silograph.engine.noise import with_min_samples
-from silograph.engine.study import StudyResult, learn_silos
+from silograph.engine.study import StudyResult
 from silograph.errors import CheckpointError, OutputError, ParameterError, SilographError
 from silograph.local.large import learn_large
-from silograph.local.learn import Settings, learn
+from silograph.local.learn import LearnResult, Settings, learn
+from silograph.local.scores import pair_scores
 from silograph.methods.common.settings import StudySettings
 from silograph.protocol.method import RoundRecord
 from silograph.protocol.silo import Silo
 from silograph.runs.layout import RunLayout
 from silograph.runs.reader import RunData, read_run
-from silograph.runs.reading import OnProgress, read_tables
+from silograph.runs.reading import OnProgress, Tables, read_tables
 from silograph.runs.request import LearnRequest, make_request, read_request
-from silograph.runs.results import RunContext, study_run, table_run
+from silograph.runs.results import RunContext, study_run, table_run, with_stability
+from silograph.runs.stability import PairScores, RunStability, fit_a_file
 from silograph.runs.writer import abandon_run, begin_run, check_output, finish_run, tidy
 
+HALVES = "halves"  # folder of finished half-samples in a run's checkpoint
 PathLike = str | os.PathLike[str]
 
 
@@ -48,7 +55,8 @@ def learn_files(
     Settings go by name: degree, alpha, beta, tol, zeta, solver; of one table also what `SmoothGraph` has (max_iter,
     neighbours), of several what `ConsensusGraph` has (method, coupling, sparsity, nu, lam, rounds, pull, options and
     those of gradient steps) and noise (epsilon, delta, unit, rows, collusion, masked, min_samples, public); of reading
-    standardize, missing, missing_nodes, keep_rows, drop, key, header, precomputed, allow, forbid.
+    standardize, missing, missing_nodes, keep_rows, drop, key, header, precomputed, allow, forbid; of half-samples
+    stability (how many), stable and quorum.
 
     The run has its `record`, `consensus_graph`, `graphs` by silo, `history`, `converged`, `warnings` worth telling, and
     `folder`.
@@ -106,20 +114,49 @@ def _learn(
             learned = learn_large(tables.tiles, request.settings)
         else:
             learned = learn(tables.silos[0].cost, tables.silos[0].pairs, request.settings)
-        run = table_run(learned, request.settings, context())
+        run = _with_table(table_run(learned, request.settings, context()), learned, tables, request, on_progress)
         begin()  # not before: there are no rounds to resume from, so that who interrupts it has nothing to clear away
     else:
         begin()
-        study = _learn_silos(tables.silos, request.settings, out, on_progress, resumed=resumed is not None)
-        run = study_run(study, with_min_samples(request.settings, tables.silos), tables.pairs, context())
+        study, stability = _learn_silos(tables.silos, request, out, on_progress, resumed=resumed is not None)
+        settings = with_min_samples(request.settings, tables.silos)
+        run = study_run(study, settings, tables.pairs, context())
+        if has_scores(settings) and fit_a_file(tables.pairs, len(tables.silos)):
+            scores = scores_of(tables.silos, settings, study)
+            run = replace(run, scores=PairScores(names=tables.nodes, pairs=tables.pairs, study=scores))
+        if stability is not None:
+            run = _with_stability(run, stability, tables, request)
     if out is not None:
         finish_run(out, run)
     return run
 
 
+def _with_stability(run: RunData, study: StudyStability, tables: Tables, request: LearnRequest) -> RunData:
+    asked, told = request.asked, RunStability(names=tables.nodes, pairs=tables.pairs, study=study)
+    return with_stability(run, told, threshold=asked.threshold, graphs=asked.stable is not None, quorum=asked.quorum)
+
+
+def _with_table(
+    run: RunData, learned: LearnResult, tables: Tables, request: LearnRequest, on_progress: OnProgress
+) -> RunData:
+    """The run over one table with scores and, if asked for, stability."""
+    if not learned.whole or tables.tiles is not None:
+        if request.asked.stability:
+            raise ParameterError("stability: half-samples of so many nodes are not kept. Leave it out.")
+        return run
+    if request.settings.solver == "newton" and fit_a_file(tables.pairs, 0):
+        found = pair_scores(learned.problem, learned.solution.w, learned.y)
+        scores = StudyScores(consensus=found, silos={})
+        run = replace(run, scores=PairScores(names=tables.nodes, pairs=tables.pairs, study=scores))
+    if request.asked.stability:
+        told = table_stability(tables.silos[0], learned.problem, request.asked.stability, on_progress=on_progress)
+        run = _with_stability(run, told, tables, request)
+    return run
+
+
 def _learn_silos(
-    silos: Sequence[Silo], settings: StudySettings, out: Path | None, on_progress: OnProgress, *, resumed: bool
-) -> StudyResult:
+    silos: Sequence[Silo], request: LearnRequest, out: Path | None, on_progress: OnProgress, *, resumed: bool
+) -> tuple[StudyResult, StudyStability | None]:
     def tell(stage: str, record: RoundRecord) -> None:
         gap = record.get("gap", np.nan)
         so_far = f", certified gap {gap:.1e}" if np.isfinite(gap) else ""
@@ -128,8 +165,15 @@ def _learn_silos(
 
     on_progress(f"Learning {len(silos)} silos", None)
     try:
-        checkpoint = None if out is None else RunLayout(out).checkpoint
-        return learn_silos(silos, settings, checkpoint=checkpoint, on_round=tell)
+        checkpoint, settings = None if out is None else RunLayout(out).checkpoint, request.settings
+        assert isinstance(settings, StudySettings)
+        telling = Telling(round=tell, progress=on_progress)
+        study = learn_study(silos, settings, checkpoint=checkpoint, telling=telling)
+        if not request.asked.stability:
+            return study, None
+        kept = None if checkpoint is None else checkpoint / HALVES
+        told = study_stability(silos, settings, study, request.asked.stability, kept=kept, on_progress=on_progress)
+        return study, told
     except SilographError as error:
         # It would fail again; only a full disk may be emptied
         if out is not None and not resumed and not isinstance(error, OutputError):

@@ -13,6 +13,7 @@ from silograph.graph.files import read_graph
 from silograph.graph.graph import Graph
 from silograph.runs.layout import COORDINATED, GRAPH, RECORD, RunLayout
 from silograph.runs.record import AGAIN, ResultRecord, RunRecord, SiloRecord, read_record
+from silograph.runs.stability import PairScores, RunStability, read_stability
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -24,6 +25,8 @@ class RunData:
     main: Graph  # the consensus, or the only graph
     graphs: Mapping[str, Graph]  # by silo, as far as they are here; none of a run over one table
     history: tuple[Mapping[str, Any], ...]
+    stability: RunStability | None = None
+    scores: PairScores | None = None  # of a run that was just learned; on disk they are scores.npz
 
     @property
     def name(self) -> str:
@@ -72,11 +75,21 @@ def read_run(folder: str | os.PathLike[str]) -> RunData:
     layout = _finished(RunLayout(folder))
     record = read_record(layout.record)
     if record.kind == "table":
-        return RunData(folder=folder, record=record, main=_graph(layout.folder), graphs={}, history=())
+        stability = _stability(layout, record)
+        return RunData(
+            folder=folder, record=record, main=_graph(layout.folder), graphs={}, history=(), stability=stability
+        )
     check_silo_names([silo.name for silo in record.silos])
     main = _graph(layout.consensus)
     graphs = {silo.name: _silo(layout, silo.name, main) for silo in record.silos if silo.graph_shared}
-    return RunData(folder=folder, record=record, main=main, graphs=graphs, history=_history(layout.history))
+    return RunData(
+        folder=folder,
+        record=record,
+        main=main,
+        graphs=graphs,
+        history=_history(layout.history),
+        stability=_stability(layout, record),
+    )
 
 
 def _finished(layout: RunLayout) -> RunLayout:
@@ -99,6 +112,10 @@ def _silo(layout: RunLayout, name: str, main: Graph) -> Graph:
         raise GraphError(f"{name}: expected nodes of the consensus, got others. {AGAIN}")
     order = tuple(node for node in main.names if node in known)  # a node that it does not have was not observed
     return graph if graph.names == order else graph.reordered(order)
+
+
+def _stability(layout: RunLayout, record: RunRecord) -> RunStability | None:
+    return None if record.stability is None else read_stability(layout.stability)
 
 
 def _graph(folder: Path) -> Graph:

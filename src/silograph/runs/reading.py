@@ -10,6 +10,7 @@ from typing import Any
 
 from silograph._util.files import sha256_of
 from silograph._util.types import IntVector
+from silograph.analysis.choosing import chooses_coupling
 from silograph.analysis.tables import TableFacts, facts_of
 from silograph.data.alignment import NAMED_SO, all_nodes, order_of, wrong_way_round
 from silograph.data.costs import TableCosts, TableOptions, read_costs
@@ -19,7 +20,6 @@ from silograph.errors import MissingExtraError, SignalError, SilographError, Sil
 from silograph.graph.pairs import Pairs
 from silograph.local.large import stores_no_costs
 from silograph.local.learn import Settings
-from silograph.methods.common.settings import StudySettings
 from silograph.protocol.silo import Silo
 from silograph.runs.request import LearnRequest
 
@@ -84,7 +84,7 @@ def read_tables(request: LearnRequest, on_progress: OnProgress) -> Tables:
     nodes = all_nodes(headers) if allowed == "allow" else headers[0]
     orders = _orders(found, headers, nodes, options, allowed)
     pairs = options.pairs(nodes, zeta=request.zeta)
-    blocks = isinstance(request.settings, StudySettings) and request.settings.holds_out
+    blocks = _holds_out(request, len(found), pairs)
     bounds = request.bounds(nodes)
     silos, sources, facts, faults, tiles = [], {}, [], Faults(), None
     large = _is_large(request, pairs)
@@ -119,6 +119,16 @@ def read_tables(request: LearnRequest, on_progress: OnProgress) -> Tables:
                 break
     faults.check(len(found), stopped=number + 1 < len(found))
     return Tables(nodes=tuple(nodes), pairs=pairs, silos=silos, sources=sources, facts=facts, tiles=tiles)
+
+
+def _holds_out(request: LearnRequest, n_silos: int, pairs: Pairs) -> bool:
+    """Whether rows are kept in blocks: to choose by, or to halve."""
+    settings, has_rows = request.settings, not request.tables.precomputed
+    if request.asked.stability:
+        return True
+    if isinstance(settings, Settings):
+        return False
+    return settings.holds_out or chooses_coupling(settings, n_silos=n_silos, pairs=pairs, has_rows=has_rows)
 
 
 def _is_large(request: LearnRequest, pairs: Pairs) -> bool:

@@ -12,10 +12,11 @@ from typing import Any, Literal
 import numpy as np
 
 from silograph._util.plain import PlainDataError, from_plain
+from silograph.engine.study import TriedCoupling
 from silograph.errors import GraphError
 from silograph.privacy.statement import Statement
 
-RECORD_FORMAT = 4
+RECORD_FORMAT = 5
 AGAIN = "Run `silograph learn` again, or bring the folder back as it was."
 
 
@@ -42,6 +43,7 @@ class SiloRecord:
     pull: float | None = None  # to the consensus, in units of 4β, that it was given or chose; None: not known here
     relative_gap: float | None = None  # of its own graph, where that is a problem of its own; None: not known here
     graph_shared: bool  # whether its graph is in the folder
+    stable_edges: int | None = None  # that enough half-samples have; None: not known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,12 +54,14 @@ class ResultRecord:
     edges: int  # of the consensus, or of the only graph
     mean_degree: float | None  # over all silos' graphs; None: one keeps it to itself
     degree_asked: float | None  # None: α and β were given
-    degree_alone: float | None = None  # of the graphs that the degree asked for is about,
-    degree_of: str | None = None  # and which these are
+    degree_alone: float | None = None  # of silos alone at α and β, or of the pooled graph
+    degree_of: str | None = None  # which graphs the degree asked for is about
+    optimum_degree: float | None = None  # of the whole optimum, where graphs are its strongest edges
     degree_reached: bool
     alpha: float
     beta: float
     coupling: float | None = None
+    coupling_curve: tuple[TriedCoupling, ...] = ()  # where the coupling was chosen: those tried
     sparsity: float | None = None
     nu: float | None = None  # also None: infinite
     lam: float | None = None
@@ -89,6 +93,22 @@ class FederationRecord:
     bytes_up: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StabilityRecord:
+    """How many edges are stable, of the consensus or of the only graph."""
+
+    half_samples: int
+    of: Literal["rows", "silos"]  # what they are halves of
+    threshold: float  # the part of half-samples that makes an edge stable
+    edges: int
+    stable_edges: int
+    bound: float | None  # on the expected number of false ones among them; None: it says nothing
+    says: str  # the same in words, with its assumption
+    graphs: bool = False  # whether stable edges are graphs of their own, in stable/
+    quorum: int | None = None  # silos in which an edge must be stable, of the graph in quorum/
+    quorum_edges: int | None = None
+
+
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
@@ -113,6 +133,7 @@ class RunRecord:
     about: str = ""  # a sentence on the method's consensus, where it has one
     result: ResultRecord
     warnings: Mapping[str, str]  # what a user should know, by what it is about: "degree", "convergence"
+    stability: StabilityRecord | None = None
     privacy: Statement | None = None  # the guarantee of a run that carries noise
     federation: FederationRecord | None = None
     versions: Mapping[str, str] = field(default_factory=versions)

@@ -7,7 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from silograph._util.checks import check_whole
 from silograph._util.plain import from_plain
+from silograph.analysis.false_edges import check_threshold
+from silograph.analysis.stability import check_stability
 from silograph.data.bounded import RowBounds, read_public
 from silograph.data.costs import MissingNodes, TableOptions
 from silograph.data.folders import FoundTable, find_tables
@@ -20,9 +23,37 @@ from silograph.privacy.reading import check_reading, row_bounds
 from silograph.privacy.settings import OPEN, Privacy
 from silograph.runs.layout import RunLayout
 
-REQUEST_FORMAT = 4
+REQUEST_FORMAT = 5
 PATHS = ("allow", "forbid", "public")
+DEFAULT_STABLE = 0.9
 NOISE = frozenset(SETTINGS) - {"centres", "scales"}  # settings of privacy by name; these two come from a file
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StabilityRequest:
+    """What half-samples are to tell."""
+
+    stability: int = 0  # how many
+    stable: float | None = None  # the part of them that makes an edge stable; given, stable edges are a graph, too
+    quorum: int | None = None  # silos in which an edge must be stable, for a graph of such edges
+
+    def __post_init__(self) -> None:
+        check_whole("stability", self.stability, least=0)
+        if self.stability % 2:
+            raise ParameterError(
+                f"stability: half-samples come in pairs. Expected an even number, got {self.stability}."
+            )
+        for name in ("stable", "quorum"):
+            if getattr(self, name) is not None and not self.stability:
+                raise ParameterError(f"{name}: it needs half-samples. Give stability, too, such as 50.")
+        check_threshold(self.threshold)
+        if self.quorum is not None:
+            check_whole("quorum", self.quorum, least=1)
+
+    @property
+    def threshold(self) -> float:
+        """The part of half-samples that makes an edge stable."""
+        return DEFAULT_STABLE if self.stable is None else self.stable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +63,7 @@ class LearnRequest:
     found: tuple[FoundTable, ...]
     settings: Settings | StudySettings  # of one table, or of several
     tables: TableOptions
+    asked: StabilityRequest = StabilityRequest()
 
     def __post_init__(self) -> None:
         check_reading(
@@ -41,6 +73,12 @@ class LearnRequest:
             missing=self.tables.missing,
             precomputed=self.tables.precomputed,
         )
+        if isinstance(self.settings, StudySettings):
+            check_stability(self.asked.stability, self.settings, has_rows=not self.tables.precomputed)
+        elif self.asked.quorum is not None:
+            raise ParameterError("quorum: it belongs to several silos. Give more tables, or leave it out.")
+        elif self.asked.stability and self.tables.precomputed:
+            raise ParameterError("stability: half-samples are of rows, and precomputed distances have none.")
 
     @property
     def privacy(self) -> Privacy:
@@ -81,6 +119,7 @@ class LearnRequest:
             "sha256": list(checksums),
             "settings": asdict(self.settings),
             "tables": self.options(absolute=True),
+            "asked": asdict(self.asked),
         }
 
 
@@ -90,10 +129,10 @@ def make_request(places: Sequence[Path], given: Mapping[str, Any]) -> LearnReque
         raise ParameterError("Give at least one table of signals, or a run to resume.")
     found = find_tables(places)
     kind: type[Settings | StudySettings] = Settings if len(found) == 1 else StudySettings
-    one, several, tables = (_names(of) for of in (Settings, StudySettings, TableOptions))
+    one, several, tables, asked = (_names(of) for of in (Settings, StudySettings, TableOptions, StabilityRequest))
     for name in given:
-        if name not in one | several | tables | NOISE:
-            known = ", ".join(sorted(_names(kind) | tables | (NOISE if kind is StudySettings else set())))
+        if name not in one | several | tables | asked | NOISE:
+            known = ", ".join(sorted(_names(kind) | tables | asked | (NOISE if kind is StudySettings else set())))
             raise ParameterError(f"{name}: no such setting. Expected some of {known}.")
         if kind is Settings and (name in NOISE or name == "public"):
             raise ParameterError(
@@ -111,8 +150,9 @@ def make_request(places: Sequence[Path], given: Mapping[str, Any]) -> LearnReque
         plain["privacy"] = privacy_of(plain.get("method", "exact"), noise)
     return LearnRequest(
         found=tuple(found),
-        settings=kind(**{name: value for name, value in plain.items() if name not in tables}),
+        settings=kind(**{name: value for name, value in plain.items() if name not in tables | asked}),
         tables=_table_options({name: value for name, value in plain.items() if name in tables}),
+        asked=StabilityRequest(**{name: value for name, value in plain.items() if name in asked}),
     )
 
 
@@ -131,6 +171,7 @@ def read_request(folder: Path) -> tuple[LearnRequest, tuple[str, ...]]:
             found=tuple(FoundTable(path=Path(path), name=name, site=site) for path, name, site in data["signals"]),
             settings=_settings(kind, data["settings"]),
             tables=_table_options(data["tables"]),
+            asked=from_plain(StabilityRequest, data["asked"]),
         )
         return request, tuple(data["sha256"])
     except UnknownMethodError as error:

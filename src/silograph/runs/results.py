@@ -19,7 +19,8 @@ from silograph.methods.common.registry import spec_of
 from silograph.methods.common.settings import StudySettings
 from silograph.privacy.statement import statement_of
 from silograph.runs.reader import RunData
-from silograph.runs.record import FederationRecord, ResultRecord, RunRecord, SiloRecord, finite
+from silograph.runs.record import FederationRecord, ResultRecord, RunRecord, SiloRecord, StabilityRecord, finite
+from silograph.runs.stability import RunStability, count_stable, quorum_graph
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,8 +77,10 @@ def study_run(learned: StudyResult, settings: StudySettings, pairs: Pairs, conte
         context,
         mean_degree=finite(learned.degree),
         degree_alone=learned.degree_alone,
-        degree_of=settings.solver_used.degree_of,
+        degree_of=learned.degree_of,
+        optimum_degree=None if learned.optimum is None else finite(learned.optimum.degree),
         coupling=learned.coupling,
+        coupling_curve=learned.coupling_curve,
         sparsity=learned.sparsity,
         nu=finite(learned.nu),
         lam=learned.lam,
@@ -94,6 +97,30 @@ def study_run(learned: StudyResult, settings: StudySettings, pairs: Pairs, conte
     record = _record("silos", graphs, told, settings.parameters, result, warnings, context, about)
     record = replace(record, privacy=statement_of(settings.privacy, graphs_inside=settings.graphs_inside))
     return RunData(folder=context.folder, record=record, main=consensus, graphs=graphs, history=learned.history)
+
+
+def with_stability(
+    run: RunData, stability: RunStability, *, threshold: float, graphs: bool = False, quorum: int | None = None
+) -> RunData:
+    """The run, and how stable its edges are; `graphs`: stable edges become graphs of their own."""
+    stable = {name: count_stable(stability, name, graph, threshold) for name, graph in run.graphs.items()}
+    n_stable, basis = count_stable(stability, None, run.main, threshold), stability.false_edges(None)
+    bound = basis.bound(threshold)
+    made = replace(run, stability=stability)
+    told = StabilityRecord(
+        half_samples=stability.n_halves,
+        of=stability.of,
+        threshold=threshold,
+        edges=run.main.n_edges,
+        stable_edges=n_stable,
+        bound=bound if bound < n_stable else None,
+        says=basis.says(threshold, n_stable),
+        graphs=graphs,
+        quorum=quorum,
+        quorum_edges=None if quorum is None else quorum_graph(stability, run.graphs, quorum, threshold)[0].n_edges,
+    )
+    silos = tuple(replace(silo, stable_edges=stable.get(silo.name)) for silo in run.record.silos)
+    return replace(made, record=replace(run.record, stability=told, silos=silos))
 
 
 def silo_record(

@@ -10,14 +10,28 @@ import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from silograph._util.files import check_writable
+from silograph._util.types import Vector
 from silograph.errors import OutputError
 from silograph.graph.files import write_graph
 from silograph.graph.graph import Graph
-from silograph.runs.layout import CHECKPOINT_DONE, GRAPH_FILES, RECORD, RESULT_NAMES, SILOS, TEMPORARY, RunLayout
+from silograph.runs.layout import (
+    CHECKPOINT_DONE,
+    GRAPH_FILES,
+    NODES,
+    QUORUM,
+    RECORD,
+    RESULT_NAMES,
+    SILOS,
+    STABLE,
+    TEMPORARY,
+    RunLayout,
+)
 from silograph.runs.reader import RunData
+from silograph.runs.stability import quorum_graph, stable_graph, write_scores, write_stability
 
 
 def check_output(folder: Path, *, force: bool) -> None:
@@ -81,21 +95,51 @@ def write_results(folder: Path, run: RunData) -> None:
     """Write all results into an empty folder."""
     layout = RunLayout(folder)
     if run.silos:
-        write_graphs(layout.consensus, run.main)
+        _write_graph(layout.consensus, run, None)
         (folder / SILOS).mkdir()
-        for name, graph in run.graphs.items():
-            write_graphs(layout.silo(name), graph)
+        for name in run.graphs:
+            _write_graph(layout.silo(name), run, name)
         _write_history(layout.history, run.history)
     else:
-        write_graphs(folder, run.main)
+        _write_graph(folder, run, None)
+    if run.scores is not None:
+        write_scores(layout.scores, run.scores)
+    if run.stability is not None:
+        write_stability(layout.stability, run.stability)
+        _write_quorum(folder / QUORUM, run)
     layout.record.write_text(run.record.to_json(), encoding="utf-8")
 
 
-def write_graphs(folder: Path, graph: Graph) -> None:
-    """Write one graph in every format; the folder is made if there is none."""
+def write_graphs(folder: Path, graph: Graph, columns: Mapping[str, Vector] = MappingProxyType({})) -> None:
+    """Write one graph in every format, with further `columns` of its edges; the folder is made if there is none."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in GRAPH_FILES:
-        write_graph(graph, folder / name)
+        write_graph(graph, folder / name, columns)
+
+
+def _write_graph(folder: Path, run: RunData, silo: str | None) -> None:
+    """A graph of the run, and what half-samples tell of it."""
+    graph, told, asked = run.main if silo is None else run.graphs[silo], run.stability, run.record.stability
+    if told is None or asked is None:
+        return write_graphs(folder, graph)
+    write_graphs(folder, graph, told.columns(silo, graph))
+    stable = stable_graph(told, silo, graph, asked.threshold)
+    if asked.graphs:
+        write_graphs(folder / STABLE, stable, told.columns(silo, stable))
+    low, high = told.strengths(silo, graph)
+    strengths = graph.adjacency().sum(axis=0)
+    with (folder / NODES).open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["node", "strength", "low", "high"])
+        writer.writerows(zip(graph.names, strengths.tolist(), low.tolist(), high.tolist(), strict=True))
+
+
+def _write_quorum(folder: Path, run: RunData) -> None:
+    asked = run.record.stability
+    if run.stability is None or asked is None or asked.quorum is None:
+        return
+    graph, counts = quorum_graph(run.stability, run.graphs, asked.quorum, asked.threshold)
+    write_graphs(folder, graph, {"silos": counts})
 
 
 def tidy(folder: Path) -> None:
