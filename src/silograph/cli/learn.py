@@ -14,6 +14,7 @@ from silograph.cli.progress import showing_progress
 from silograph.cli.report import write_page
 from silograph.errors import ParameterError
 from silograph.methods.common.registry import built_in
+from silograph.methods.common.settings import AUTO
 
 NOT_SETTINGS = ("signals", "report", "as_json", "quiet", "open_sums")
 METHODS = f"[{'|'.join(built_in())}]"
@@ -32,6 +33,8 @@ or Excel. Its first line may name the nodes; silos are aligned by these names.
 
   silograph learn oslo/ lima/ kyoto/ --degree 5 --missing pairs --missing-nodes allow --out run/
 
+  silograph learn oslo.csv lima.csv kyoto.csv --stability 50 --stable 0.9 --out run/ --report
+
   silograph learn oslo.csv lima.csv --coupling 0.9 --sparsity 0.3 --json
 
   silograph learn --resume run/
@@ -41,6 +44,7 @@ After 1 and 2 nothing was written. 130 interrupted; a run over several silos wit
 """
 SilosOption = partial(typer.Option, rich_help_panel="Several silos")
 TableOption = partial(typer.Option, rich_help_panel="One table")
+StableOption = partial(typer.Option, rich_help_panel="Which edges to believe")
 FilesOption = partial(typer.Option, rich_help_panel="Tables and results")
 NoiseOption = partial(typer.Option, rich_help_panel="Noise on what several silos open")
 
@@ -58,8 +62,8 @@ class LearnOptions:
     degree: Annotated[
         float | None,
         typer.Option(
-            help="Mean number of neighbours; of several silos, what each would have alone. "
-            "Default: 5, or 3 up to 15 nodes; at most half of what is possible."
+            help="Mean number of neighbours. Of several silos, graphs are the strongest edges of what was learned. "
+            "Default: 5, or 3 up to 15 nodes; at most half of what is possible. scores.npz ranks all pairs."
         ),
     ] = None
     alpha: Annotated[float | None, typer.Option(help="The model's α, with --beta, instead of a degree.")] = None
@@ -72,8 +76,12 @@ class LearnOptions:
         typer.Option(help="Added to each degree under the logarithm. Default: 0, or 0.5 for the paper's iterations."),
     ] = None
     coupling: Annotated[
-        float | None,
-        SilosOption(help="How strongly silos are drawn together: 0 not at all, around 1 they fuse. Default: 0.5."),
+        str | None,
+        SilosOption(
+            metavar="[auto|NUMBER]",
+            help="How strongly silos are drawn together: 0 not at all, around 1 they fuse; auto: chosen by rows that "
+            "are held out. Default: auto, where method is exact and there are rows for it; else 0.5.",
+        ),
     ] = None
     sparsity: Annotated[
         float | None,
@@ -103,6 +111,24 @@ class LearnOptions:
         SilosOption(
             help="Strength of FedProx, MRMTL, Ditto and oneshot, in units of 4β. Default: 1, or the silo's choice."
         ),
+    ] = None
+    stability: Annotated[
+        int,
+        StableOption(
+            help="Learn this many half-samples, such as 50, and tell how often each edge is found again, with an "
+            "interval of its weight."
+        ),
+    ] = 0
+    stable: Annotated[
+        float | None,
+        StableOption(
+            metavar="PART",
+            help="Also write the graphs of edges found in at least this part of half-samples, such as 0.9, to stable/.",
+        ),
+    ] = None
+    quorum: Annotated[
+        int | None,
+        StableOption(help="Also write the graph of edges that are stable in at least so many silos, to quorum/."),
     ] = None
     options: Annotated[
         list[str] | None,
@@ -227,6 +253,15 @@ def _parse_option(text: str) -> tuple[str, Any]:
         return name, value
 
 
+def _parse_coupling(text: str) -> float | str:
+    if text == AUTO:
+        return text
+    try:
+        return float(text)
+    except ValueError as error:
+        raise ParameterError(f"--coupling: expected auto or a number, got {text!r}.") from error
+
+
 def _parse_length(text: str) -> float:
     try:
         return float(text)
@@ -249,6 +284,8 @@ def _learn(options: LearnOptions) -> None:
         asked["options"] = dict(_parse_option(text) for text in options.options)
     if options.open_sums:
         asked["masked"] = False
+    if "coupling" in asked:
+        asked["coupling"] = _parse_coupling(asked["coupling"])
     if "rows" in asked:
         asked["rows"] = _parse_length(options.rows)
     with showing_progress(output.progress) as on_progress:

@@ -17,8 +17,8 @@ MOST_ROWS = 10  # half of the silos that the summary shows: the first and the la
 def summary(record: RunRecord, out: Path | None) -> Group:
     """The table that ends a run, and what is to be said of all silos together."""
     if record.kind == "table":
-        return Group(_table(record, out))
-    facts = [*_facts(record.result, out), *_guarantee(record.privacy)]
+        return Group(_table(record, out), *(Text(fact) for fact in _stability(record)))
+    facts = [*_facts(record.result, out), *_stability(record), *_guarantee(record.privacy)]
     return Group(_silos(record), *(Text(fact) for fact in facts))
 
 
@@ -116,12 +116,44 @@ def _facts(result: ResultRecord, out: Path | None) -> list[str]:
         parameters += f", nu = {nu}, lambda = {result.lam:.4g}"
     rounds = f"after {result.rounds} rounds (and {result.setup_rounds} of set-up)"
     facts = [parameters, f"certified gap: {_certificate(result)} {rounds}", f"time: {result.seconds:.2f} s"]
-    if result.degree_alone is not None:
-        alone = f"mean degree of {result.degree_of}: {result.degree_alone:.2f} (aim: {result.degree_asked:g})"
-        facts.insert(0, alone + ("; coupling adds weak edges, so rank edges by weight" if result.rho else ""))
+    facts[:0] = [*_degree(result), *_coupling(result)]
     if out is not None:
         graphs = f"{CONSENSUS}/ and {SILOS}/ ({', '.join(GRAPH_FILES)})"
         facts.append(f"written: {out}/: {graphs}, {HISTORY}, {RECORD}")
+    return facts
+
+
+def _degree(result: ResultRecord) -> list[str]:
+    if result.optimum_degree is not None:
+        more = f"the strongest edges of an optimum with {result.optimum_degree:.2f}"
+        return [f"mean degree: {result.mean_degree:.2f} (aim: {result.degree_asked:g}); {more}"]
+    if result.degree_alone is None:
+        return []
+    coupled = "; coupling adds weak edges, so rank edges by weight" if result.rho else ""
+    return [f"mean degree of {result.degree_of}: {result.degree_alone:.2f} (aim: {result.degree_asked:g}){coupled}"]
+
+
+def _coupling(result: ResultRecord) -> list[str]:
+    if result.coupling is None:
+        return []
+    tried = len(result.coupling_curve)
+    how = f", chosen by held-out rows among {tried} from 0 to {result.coupling_curve[-1].coupling:g}" if tried else ""
+    return [f"coupling: {result.coupling:.3g}{how}"]
+
+
+def _stability(record: RunRecord) -> list[str]:
+    """Which edges to believe."""
+    told = record.stability
+    if told is None:
+        return []
+    whose = "edges" if record.kind == "table" else "consensus edges"
+    halves = f"{told.half_samples} half-samples (of {told.of})"
+    facts = [
+        f"stability: {told.stable_edges} of {told.edges} {whose} were found in at least {told.threshold:.0%} of "
+        f"{halves}. {told.says}"
+    ]
+    if told.quorum is not None:
+        facts.append(f"quorum: {told.quorum_edges} edges are that stable in at least {told.quorum} silos")
     return facts
 
 

@@ -121,7 +121,8 @@ def _write_graph(folder: Path, run: RunData, silo: str | None) -> None:
     """A graph of the run, and what half-samples tell of it."""
     graph, told, asked = run.main if silo is None else run.graphs[silo], run.stability, run.record.stability
     if told is None or asked is None:
-        return write_graphs(folder, graph)
+        write_graphs(folder, graph)
+        return
     write_graphs(folder, graph, told.columns(silo, graph))
     stable = stable_graph(told, silo, graph, asked.threshold)
     if asked.graphs:
