@@ -136,30 +136,15 @@ def study_stability(
 
 
 def table_stability(
-    silo: Silo,
-    problem: LocalProblem,
-    n_halves: int,
-    *,
-    workers: int | None = None,
-    on_progress: OnProgress = lambda what, part: None,
+    silo: Silo, problem: LocalProblem, n_halves: int, *, on_progress: OnProgress = lambda what, part: None
 ) -> StudyStability:
     """The stability of one table's graph: the silo's, of which `problem` was solved."""
-    if silo.blocks is None:
-        raise ParameterError(NO_ROWS)
-    check_rows(silo)
-
-    def half(number: int) -> Matrix:
-        some = replace(problem, cost=_half_of(silo, number, 0).cost)
-        solution = solve_to_rounding(some, None)
-        return np.array([solution.w, pair_scores(some, solution.w, solution.y)])
-
-    halves = []
-    for found in map_in_order(half, range(n_halves), workers=workers, large=lambda _: is_large([silo])):
-        halves.append(found)
-        on_progress(f"Learning {n_halves} half-samples", len(halves) / n_halves)
-    return StudyStability(
-        n_halves=n_halves, of="rows", consensus=summarise(silo.study_pairs, np.array(halves)), silos={}
+    nothing = np.zeros(silo.pairs.size)
+    beside = Beside(
+        consensus=nothing, alpha=problem.alpha, beta=float(np.mean(problem.quadratic)) / 4, zeta=problem.zeta
     )
+    told = silo_stability(silo, beside, n_halves, on_progress=on_progress)
+    return StudyStability(n_halves=n_halves, of="rows", consensus=told, silos={})
 
 
 def check_rows(silo: Silo) -> None:
@@ -279,8 +264,10 @@ def silo_stability(
         raise ParameterError(NO_ROWS)
     check_rows(silo)
     halves = []
-    for number in range(n_halves):
-        halves.append(half_graph(silo, beside, number))
+    for half in map_in_order(
+        lambda number: half_graph(silo, beside, number), range(n_halves), workers=None, large=lambda _: is_large([silo])
+    ):
+        halves.append(half)
         on_progress(f"{silo.name}: learning {n_halves} half-samples", len(halves) / n_halves)
     return summarise(silo.study_pairs, np.array(halves), silo)
 
