@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from silograph import ConsensusGraph
-from silograph.analysis.choosing import COUPLINGS, MIDDLE, Telling, learn_study
+from silograph.analysis.choosing import COUPLINGS, MIDDLE, WEAKEST, Telling, learn_study, take_coupling
 from silograph.datasets import make_silos
-from silograph.engine.study import learn_silos
+from silograph.engine.study import TriedCoupling, learn_silos
 from silograph.errors import ParameterError
 from silograph.methods.common.settings import StudySettings
 from testing.silos_with_rows import related_silos
@@ -28,6 +28,16 @@ def test_the_coupling_lies_half_way_between_the_least_loss_and_the_middle():
     assert [one.coupling for one in model.coupling_curve_] == sorted(COUPLINGS)
     least = min(model.coupling_curve_, key=lambda one: one.loss).coupling
     assert model.coupling_ == pytest.approx(np.sqrt(least * MIDDLE))
+
+
+def curve(*losses):
+    return [TriedCoupling(coupling=c, loss=loss) for c, loss in zip((0.0, 0.1, 0.2, 0.5), losses, strict=True)]
+
+
+def test_a_coupling_that_does_worse_than_silos_alone_is_not_taken():
+    assert take_coupling(curve(1.0, 0.9, 0.95, 1.5)) == pytest.approx(np.sqrt(0.1 * MIDDLE))
+    assert take_coupling(curve(1.0, 0.9, 1.4, 1.5)) == 0.1
+    assert take_coupling(curve(1.0, 1.1, 1.4, 1.5)) == WEAKEST
 
 
 def test_giving_the_coupling_that_was_chosen_gives_the_same_bits():
