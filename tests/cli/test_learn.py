@@ -42,6 +42,7 @@ def test_learn_writes_a_run_that_other_tools_open(brain):
         "graph.graphml",
         "graph.npz",
         "run.json",
+        "scores.npz",
     ]
     expected = SmoothGraph(degree=5).fit(brain).graph_
     for name in ("graph.graphml", "edges.csv", "graph.npz"):
@@ -62,7 +63,7 @@ def test_the_record_tells_what_was_done_and_to_what(brain):
         "row_counter": None,
     }
     assert [{name: silo[name] for name in expected} for silo in record["silos"]] == [expected]
-    assert (record["format"], record["kind"]) == (4, "table")
+    assert (record["format"], record["kind"]) == (5, "table")
     assert record["parameters"]["alpha"] == 1
     assert record["parameters"]["standardize"] is True
     assert record["result"]["relative_gap"] <= 1e-8

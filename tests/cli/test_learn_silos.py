@@ -175,7 +175,7 @@ def test_a_silo_in_other_units_is_remarked_upon(tables):
 
 
 def test_the_record_tells_what_was_used_and_what_has_no_certificate(tables):
-    record = json.loads(run(*FILES, "--degree", "3", "--json").stdout)
+    record = json.loads(run(*FILES, "--degree", "3", "--coupling", "0.5", "--json").stdout)
     assert (record["result"]["coupling"], record["result"]["sparsity"], record["resumed"]) == (0.5, 0.1, False)
     record = json.loads(run(*FILES, "--degree", "3", "--method", "fedavg", "--json").stdout)
     assert (record["result"]["certified"], record["result"]["converged"]) == (False, None)

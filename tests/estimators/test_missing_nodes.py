@@ -69,8 +69,8 @@ def test_distances_may_lack_nodes(frames):
         return pd.DataFrame(matrix, index=frame.columns, columns=frame.columns)
 
     tables = {**frames, "b": frames["b"][NAMES[2:]]}
-    given = fitted({name: distances(frame) for name, frame in tables.items()}, metric="precomputed")
-    np.testing.assert_allclose(given.consensus_, fitted(tables).consensus_, atol=1e-9)
+    given = fitted({name: distances(frame) for name, frame in tables.items()}, metric="precomputed", coupling=0.5)
+    np.testing.assert_allclose(given.consensus_, fitted(tables, coupling=0.5).consensus_, atol=1e-9)
 
 
 def test_columns_without_names_cannot_say_which_are_missing(frames):

@@ -368,7 +368,9 @@ def test_two_tables_of_one_name_are_told(tmp_path):
 def test_learning_from_the_sites_folders_in_one_process_gives_their_consensus(tmp_path):
     consortium = Consortium(tmp_path, patients=PATIENTS)
     results = consortium.finish(consortium.run(EXACT))
-    learned = learn_files(list(consortium.tables.values()), method="exact", rounds=4, alpha=0.5, beta=0.25)
+    learned = learn_files(
+        list(consortium.tables.values()), method="exact", rounds=4, alpha=0.5, beta=0.25, coupling=0.5
+    )
     there = read_run(results.parent)
     assert there.consensus_graph.weights.tobytes() == learned.consensus_graph.weights.tobytes()
     assert there.result.objective == learned.result.objective

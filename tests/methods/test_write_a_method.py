@@ -60,7 +60,7 @@ def test_the_estimator_takes_it_with_its_option(weighted, rng):
     tables = {f"s{n}": rng.normal(size=(n, 6)) for n in (30, 60)}
     model = weighted["model"].fit(tables)
     assert (model.method, model.options) == ("weighted", {"power": 0.5})
-    other = ConsensusGraph(degree=3, method="weighted", options={"power": 0.0}).fit(tables)
+    other = ConsensusGraph(degree=3, method="weighted", options={"power": 0.0}, whole=True).fit(tables)
     pooled = ConsensusGraph(alpha=other.alpha_, beta=other.beta_, method="pooled").fit(tables)
     np.testing.assert_allclose(other.consensus_, pooled.consensus_, rtol=1e-9)
     assert not np.array_equal(model.consensus_, other.consensus_)

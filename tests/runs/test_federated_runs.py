@@ -20,7 +20,7 @@ def test_a_federations_run_is_read_as_any_other(tmp_path):
             unfinished(out)
     adopt_results(out, results)
     assert RunLayout(out).is_finished
-    here = learn_files([consortium.table(site) for site in SITES], degree=3)
+    here = learn_files([consortium.table(site) for site in SITES], degree=3, coupling=0.5, whole=True)
     for folder in (coordinated.folder, results, out):
         run = read_run(folder)
         assert run.main == here.main

@@ -113,11 +113,11 @@ def test_a_run_of_another_kind_leaves_nothing_of_the_one_it_replaces(tables):
     Path("run/notes.txt").write_text("mine")
     learn_files("oslo.csv", degree=3, out="run", force=True)
     assert {path.name for path in Path("run").iterdir()} == {
-        "edges.csv", "graph.graphml", "graph.npz", "notes.txt", "run.json",
+        "edges.csv", "graph.graphml", "graph.npz", "notes.txt", "run.json", "scores.npz",
     }  # fmt: skip
     learn_files(FILES, degree=3, out="run", force=True)
     assert {path.name for path in Path("run").iterdir()} == {
-        "consensus", "history.csv", "notes.txt", "run.json", "silos",
+        "consensus", "history.csv", "notes.txt", "run.json", "scores.npz", "silos",
     }  # fmt: skip
 
 

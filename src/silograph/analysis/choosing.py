@@ -79,13 +79,17 @@ def learn_study(
     nodes: Sequence[str] = (),
     checkpoint: Path | None = None,
     start: Vector | None = None,
+    whole: bool = False,
     workers: int | None = None,
     telling: Telling = Telling(),
 ) -> StudyResult:
-    """Choose what the settings leave open, then learn; as `learn_silos` where they leave nothing open."""
+    """Choose what the settings leave open, then learn; as `learn_silos` where they leave nothing open.
+
+    `whole`: graphs are the whole optimum, and α and β follow from the degree that silos have alone, as between sites.
+    """
     choices = None if checkpoint is None else read_choices(checkpoint)
     if choices is None:
-        choices = _choose(silos, settings, workers, telling)
+        choices = _choose(silos, settings, nodes, workers, telling, whole=whole)
         if checkpoint is not None:
             write_choices(checkpoint, choices)
     chosen = replace(
@@ -96,20 +100,30 @@ def learn_study(
     study = learn_silos(
         silos, chosen, nodes=nodes, checkpoint=checkpoint, start=start, workers=workers, on_round=telling.round
     )
-    return with_strongest(replace(study, coupling_curve=choices.curve), silos, settings)
+    study = replace(study, coupling_curve=choices.curve)
+    return study if whole else with_strongest(study, silos, settings)
 
 
-def _choose(silos: Sequence[Silo], settings: StudySettings, workers: int | None, telling: Telling) -> Choices:
+def _choose(
+    silos: Sequence[Silo],
+    settings: StudySettings,
+    nodes: Sequence[str],
+    workers: int | None,
+    telling: Telling,
+    *,
+    whole: bool,
+) -> Choices:
     if not silos:
         raise SilosError("Expected at least one silo, got none.")
-    pairs, keeps = silos[0].study_pairs, keeps_strongest(settings, len(silos))
+    pairs, keeps = silos[0].study_pairs, keeps_strongest(settings, len(silos)) and not whole
     own = default_degree(pairs) if len(silos) == 1 and settings.degree is None else settings.degree
     choices = Choices(degree_alone=None if keeps else own)
     if keeps and settings.degree is not None:
         check_degree(settings.degree, pairs)
     has_rows = all(silo.blocks is not None for silo in silos)
     if chooses_coupling(settings, n_silos=len(silos), pairs=pairs, has_rows=has_rows):
-        choices = choose_coupling(silos, replace(settings, degree=choices.degree_alone), workers, telling.progress)
+        alone = replace(settings, degree=choices.degree_alone)
+        choices = choose_coupling(silos, alone, nodes=nodes, workers=workers, on_progress=telling.progress)
     if keeps and settings.degree is not None and settings.degree > several_silos_degree(pairs) / DENSER:
         chosen = replace(settings, coupling=choices.coupling) if choices.coupling is not None else settings
         choices = replace(choices, degree_alone=_dense_enough(silos, chosen, workers, telling.progress))
@@ -172,10 +186,15 @@ def _dense_enough(
 
 
 def choose_coupling(
-    silos: Sequence[Silo], settings: StudySettings, workers: int | None, on_progress: OnProgress
+    silos: Sequence[Silo],
+    settings: StudySettings,
+    *,
+    nodes: Sequence[str],
+    workers: int | None,
+    on_progress: OnProgress,
 ) -> Choices:
     """The coupling with the least loss on held-out rows, and all losses."""
-    at_one = set_up_silos(silos, replace(settings, coupling=1.0, sparsity=0.0), workers=workers)
+    at_one = set_up_silos(silos, replace(settings, coupling=1.0, sparsity=0.0), nodes=nodes, workers=workers)
     if at_one.rho == 0:  # silos that are alike: all have the pooled graph, whatever the coupling
         return Choices(coupling=DEFAULT_COUPLING, degree_alone=settings.degree)
     known = replace(settings, degree=None, alpha=at_one.alpha, beta=at_one.beta)

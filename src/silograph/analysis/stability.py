@@ -235,7 +235,8 @@ class _Learner:
         fixed = FixedModel(alpha=study.alpha, beta=study.beta, rho=study.rho, lam=lam)
         start = study.consensus if study.optimum is None else study.optimum.consensus
         half = learn_silos(some, settings, start=start if study.rho > 0 else None, fixed=fixed, workers=1)
-        half = with_strongest(half, some, self.settings)
+        if study.optimum is not None:
+            half = with_strongest(half, some, self.settings)
         scores = scores_of(some, settings, half)
         return Half(
             consensus=np.array([half.consensus, scores.consensus]),

@@ -83,6 +83,13 @@ class LearnOptions:
             "are held out. Default: auto, where method is exact and there are rows for it; else 0.5.",
         ),
     ] = None
+    whole: Annotated[
+        bool,
+        SilosOption(
+            "--whole",
+            help="Keep all edges of the optimum; --degree is then what each silo would have alone, as between sites.",
+        ),
+    ] = False
     sparsity: Annotated[
         float | None,
         SilosOption(help="How sparse the consensus is: 0 not at all, from 1 on it is empty. Default: 0.1."),

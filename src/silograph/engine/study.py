@@ -132,10 +132,12 @@ def with_unit(settings: StudySettings, silos: Sequence[Silo]) -> StudySettings:
     return settings if settings.cost_unit == unit else replace(settings, cost_unit=unit)
 
 
-def set_up_silos(silos: Sequence[Silo], settings: StudySettings, *, workers: int | None = None) -> ModelParameters:
+def set_up_silos(
+    silos: Sequence[Silo], settings: StudySettings, *, nodes: Sequence[str] = (), workers: int | None = None
+) -> ModelParameters:
     """The parameters that learning would begin with, all silos in this process."""
     settings = with_unit(settings, silos)
-    engine = InProcess(silos, report=False, workers=workers)
+    engine = InProcess(silos, nodes=nodes, report=False, workers=workers)
     try:
         parameters: ModelParameters = run_loop(
             build_setup(settings, engine.cohort.pairs), engine, run_id=run_identity(silos, settings)

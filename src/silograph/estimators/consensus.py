@@ -128,6 +128,8 @@ class ConsensusGraph(BaseEstimator):
         Rows that every table has at least, which everybody may know; by default those of the smallest table.
     centres, scales : sequence of float, optional
         Public numbers, one per node: with `epsilon`, `standardize` subtracts and divides by these.
+    whole : bool
+        Keep all edges of the optimum. α and β then follow from `degree`, as that of silos alone: as between sites.
     stability : int
         Number of half-samples of the rows, even, such as 50: how often each edge is found again. 0: none.
     report : bool
@@ -237,6 +239,7 @@ class ConsensusGraph(BaseEstimator):
         min_samples: int | None = None,
         centres: Sequence[float] | None = None,
         scales: Sequence[float] | None = None,
+        whole: bool = False,
         stability: int = 0,
         report: bool = True,
         warm_start: bool = False,
@@ -253,7 +256,8 @@ class ConsensusGraph(BaseEstimator):
         self.missing = missing
         self.epsilon, self.delta, self.unit, self.rows, self.collusion = epsilon, delta, unit, rows, collusion
         self.masked, self.min_samples, self.centres, self.scales = masked, min_samples, centres, scales
-        self.stability, self.report, self.warm_start, self.n_jobs = stability, report, warm_start, n_jobs
+        self.whole, self.stability = whole, stability
+        self.report, self.warm_start, self.n_jobs = report, warm_start, n_jobs
 
     def fit(self, X: Any, y: Any = None, groups: ArrayLike | None = None) -> Self:
         """Learn from several tables (samples, nodes): a list, a dict by silo name, or one table and `groups`.
@@ -274,7 +278,7 @@ class ConsensusGraph(BaseEstimator):
         settings = with_min_samples(settings, silos)
         self._give_steps(silos)
         start = self._start(pairs, names)
-        study = learn_study(silos, settings, nodes=names, start=start, workers=self._workers())
+        study = learn_study(silos, settings, nodes=names, start=start, whole=self.whole, workers=self._workers())
         self._study, self._pairs = study, pairs
         self._scores = scores_of(silos, settings, study) if has_scores(settings) else None
         self._stability: StudyStability | None = None

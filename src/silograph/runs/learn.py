@@ -54,9 +54,9 @@ def learn_files(
 
     Settings go by name: degree, alpha, beta, tol, zeta, solver; of one table also what `SmoothGraph` has (max_iter,
     neighbours), of several what `ConsensusGraph` has (method, coupling, sparsity, nu, lam, rounds, pull, options and
-    those of gradient steps) and noise (epsilon, delta, unit, rows, collusion, masked, min_samples, public); of reading
-    standardize, missing, missing_nodes, keep_rows, drop, key, header, precomputed, allow, forbid; of half-samples
-    stability (how many), stable and quorum.
+    those of gradient steps, whole) and noise (epsilon, delta, unit, rows, collusion, masked, min_samples, public); of
+    reading standardize, missing, missing_nodes, keep_rows, drop, key, header, precomputed, allow, forbid; of
+    half-samples stability (how many), stable and quorum.
 
     The run has its `record`, `consensus_graph`, `graphs` by silo, `history`, `converged`, `warnings` worth telling, and
     `folder`.
@@ -168,7 +168,7 @@ def _learn_silos(
         checkpoint, settings = None if out is None else RunLayout(out).checkpoint, request.settings
         assert isinstance(settings, StudySettings)
         telling = Telling(round=tell, progress=on_progress)
-        study = learn_study(silos, settings, checkpoint=checkpoint, telling=telling)
+        study = learn_study(silos, settings, checkpoint=checkpoint, whole=request.asked.whole, telling=telling)
         if not request.asked.stability:
             return study, None
         kept = None if checkpoint is None else checkpoint / HALVES

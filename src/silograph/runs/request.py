@@ -30,10 +30,11 @@ NOISE = frozenset(SETTINGS) - {"centres", "scales"}  # settings of privacy by na
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StabilityRequest:
-    """What half-samples are to tell."""
+class AnalysisRequest:
+    """What is to be made of what is learned."""
 
-    stability: int = 0  # how many
+    whole: bool = False  # keep all edges of the optimum, as between sites
+    stability: int = 0  # half-samples
     stable: float | None = None  # the part of them that makes an edge stable; given, stable edges are a graph, too
     quorum: int | None = None  # silos in which an edge must be stable, for a graph of such edges
 
@@ -63,7 +64,7 @@ class LearnRequest:
     found: tuple[FoundTable, ...]
     settings: Settings | StudySettings  # of one table, or of several
     tables: TableOptions
-    asked: StabilityRequest = StabilityRequest()
+    asked: AnalysisRequest = AnalysisRequest()
 
     def __post_init__(self) -> None:
         check_reading(
@@ -75,8 +76,9 @@ class LearnRequest:
         )
         if isinstance(self.settings, StudySettings):
             check_stability(self.asked.stability, self.settings, has_rows=not self.tables.precomputed)
-        elif self.asked.quorum is not None:
-            raise ParameterError("quorum: it belongs to several silos. Give more tables, or leave it out.")
+        elif self.asked.quorum is not None or self.asked.whole:
+            name = "whole" if self.asked.whole else "quorum"
+            raise ParameterError(f"{name}: it belongs to several silos. Give more tables, or leave it out.")
         elif self.asked.stability and self.tables.precomputed:
             raise ParameterError("stability: half-samples are of rows, and precomputed distances have none.")
 
@@ -129,7 +131,7 @@ def make_request(places: Sequence[Path], given: Mapping[str, Any]) -> LearnReque
         raise ParameterError("Give at least one table of signals, or a run to resume.")
     found = find_tables(places)
     kind: type[Settings | StudySettings] = Settings if len(found) == 1 else StudySettings
-    one, several, tables, asked = (_names(of) for of in (Settings, StudySettings, TableOptions, StabilityRequest))
+    one, several, tables, asked = (_names(of) for of in (Settings, StudySettings, TableOptions, AnalysisRequest))
     for name in given:
         if name not in one | several | tables | asked | NOISE:
             known = ", ".join(sorted(_names(kind) | tables | asked | (NOISE if kind is StudySettings else set())))
@@ -152,7 +154,7 @@ def make_request(places: Sequence[Path], given: Mapping[str, Any]) -> LearnReque
         found=tuple(found),
         settings=kind(**{name: value for name, value in plain.items() if name not in tables | asked}),
         tables=_table_options({name: value for name, value in plain.items() if name in tables}),
-        asked=StabilityRequest(**{name: value for name, value in plain.items() if name in asked}),
+        asked=AnalysisRequest(**{name: value for name, value in plain.items() if name in asked}),
     )
 
 
@@ -171,7 +173,7 @@ def read_request(folder: Path) -> tuple[LearnRequest, tuple[str, ...]]:
             found=tuple(FoundTable(path=Path(path), name=name, site=site) for path, name, site in data["signals"]),
             settings=_settings(kind, data["settings"]),
             tables=_table_options(data["tables"]),
-            asked=from_plain(StabilityRequest, data["asked"]),
+            asked=from_plain(AnalysisRequest, data["asked"]),
         )
         return request, tuple(data["sha256"])
     except UnknownMethodError as error:
