@@ -11,6 +11,7 @@ from silograph.audit.plan import scores_of
 from silograph.data.blocks import moments_of_blocks
 from silograph.data.bounded import RowBounds
 from silograph.data.costs import table_costs
+from silograph.data.pairwise import moments_of
 from silograph.datasets.synthetic import SyntheticSilos, make_silos
 from silograph.engine.inprocess import InProcess
 from silograph.engine.loop import run_loop
@@ -63,7 +64,13 @@ def silos_of(signals: Mapping[str, np.ndarray], bounds: RowBounds | None) -> lis
     """Tables as silos; with bounds, of rows of unit length."""
     out = []
     for name, values in signals.items():
-        read = table_costs(moments_of_blocks(values, PAIRS, bounds), standardize=False, names=NAMES, source=name)
+        read = table_costs(
+            moments_of(values, PAIRS, bounds),
+            moments_of_blocks(values, PAIRS, bounds),
+            standardize=False,
+            names=NAMES,
+            source=name,
+        )
         out.append(Silo(name=name, pairs=PAIRS, cost=read.cost, n_samples=read.n_samples, blocks=read.blocks))
     return out
 

@@ -2,11 +2,12 @@
 
     python examples/silos.py demo
 
-writes the five silos' signals, learns from them with `silograph learn` as a user would (demo/run/), compares seven
-methods with the graphs that the signals came from, and draws what was learned, demo/silos.png.
+writes the five silos' signals, learns from them with `silograph learn` as a user would (demo/run/ and the page in it),
+compares seven methods with the graphs that the signals came from, and draws what was learned, demo/silos.png.
 
 Each silo's graph has seven tenths of its edges in common with the others, as in *Graph Learning Across Data Silos*; the
-silos have 20, 40, 60, 80 and 100 samples. Edges are ranked by weight, so no method is helped or hurt by a threshold.
+silos have 20, 40, 60, 80 and 100 samples. Every method chooses its own parameters. Pairs are ranked by scores, or by
+weights where a method has none, so no method is helped or hurt by a threshold.
 """
 
 import subprocess
@@ -28,7 +29,7 @@ from silograph.report.palette import BLUE, RED
 
 NODES, SAMPLES, SHARED = 20, (20, 40, 60, 80, 100), 0.7
 NAMES = ("oslo", "lima", "kyoto", "accra", "delhi")
-DEGREE, COUPLING, SPARSITY = 6, 0.5, 0.4
+HALF_SAMPLES = 50
 METHODS = ("exact", "algorithm1", "independent", "fedavg", "fedprox", "mrmtl", "ditto")
 FAINT = 0.1  # of the largest weight
 GREY = "#bbbbbb"
@@ -42,13 +43,13 @@ def main(folder: Path) -> None:
     place, common = drawn.places, drawn.consensus.adjacency()
     data = folder / "signals"
     files = write_signals(data, signals)
-    command = [sys.executable, "-m", "silograph", "learn", *map(str, files), "--degree", str(DEGREE)]
-    command += ["--coupling", str(COUPLING), "--sparsity", str(SPARSITY), "--out", str(folder / "run"), "--force"]
+    command = [sys.executable, "-m", "silograph", "learn", *map(str, files), "--stability", str(HALF_SAMPLES)]
+    command += ["--report", "--out", str(folder / "run"), "--force"]
     subprocess.run(command, check=True)
     models = {method: learned(method, signals) for method in METHODS}
     print(table(models, truths, common))
     draw(folder, place, common, truths, models)
-    print(f"Look at {folder / 'silos.png'}")
+    print(f"Look at {folder / 'silos.png'} and at the page {folder / 'run' / 'report.html'}")
 
 
 def write_signals(folder: Path, signals: dict[str, np.ndarray]) -> list[Path]:
@@ -61,11 +62,20 @@ def write_signals(folder: Path, signals: dict[str, np.ndarray]) -> list[Path]:
 
 
 def learned(method: str, signals: dict[str, np.ndarray]) -> ConsensusGraph:
-    """One method, at the same degree and, where it has them, the same coupling and sparsity."""
-    options = {"coupling": COUPLING, "sparsity": SPARSITY} if method in ("exact", "algorithm1") else {}
+    """One method, by its defaults."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the table tells
-        return ConsensusGraph(degree=DEGREE, method=method, **options).fit(signals)
+        return ConsensusGraph(method=method).fit(signals)
+
+
+def ranks(model: ConsensusGraph) -> tuple[np.ndarray, np.ndarray]:
+    """The rank of every pair in each silo and in the consensus; weights, where a method has no scores."""
+    try:
+        own, shared = model.scores_, model.consensus_scores_
+    except AttributeError:
+        return model.adjacencies_, model.consensus_
+    off = ~np.eye(NODES, dtype=bool)
+    return np.where(off, own, 0.0), np.where(off, shared, 0.0)
 
 
 def table(models: dict[str, ConsensusGraph], truths: dict[str, np.ndarray], common: np.ndarray) -> str:
@@ -78,8 +88,9 @@ def table(models: dict[str, ConsensusGraph], truths: dict[str, np.ndarray], comm
         + f"{'mean':>8}{'consensus':>11}{'rounds':>8}{'gap':>9}",
     ]
     for method, model in models.items():
-        own = [average_precision(truths[name], model.graphs_[name].adjacency()) for name in NAMES]
-        shared = average_precision(common, model.consensus_)
+        silos, consensus = ranks(model)
+        own = [average_precision(truths[name], ranked) for name, ranked in zip(NAMES, silos, strict=True)]
+        shared = average_precision(common, consensus)
         gap = "–" if np.isnan(model.gap_) else f"{model.gap_:.0e}"
         scores = "".join(f"{score:8.3f}" for score in (*own, np.mean(own)))
         lines.append(f"{method:<13}{scores}{shared:11.3f}{model.n_rounds_:8d}{gap:>9}")
@@ -104,7 +115,10 @@ def draw(
     draw_graph(axes[0, 0], place, Graph.from_adjacency(common), lambda i, j: GREY, "truth: what the silos share")
     draw_graph(axes[0, 1], place, consensus, lambda i, j: RED, "consensus learned")
     draw_bars(axes[0, 2], NAMES, model.shares_, "contribution (shares)")
-    means = [np.mean([average_precision(truths[n], m.graphs_[n].adjacency()) for n in NAMES]) for m in models.values()]
+    means = [
+        np.mean([average_precision(truths[name], rank) for name, rank in zip(NAMES, ranks(model)[0], strict=True)])
+        for model in models.values()
+    ]
     draw_bars(axes[0, 3], METHODS, means, "average precision, own graphs")
     axes[0, 3].set_xlim(0, 1)
     gaps = [record["gap"] for record in model.history_[1:]]

@@ -42,7 +42,7 @@ def test_it_learns_a_graph_for_each_silo_and_what_they_share(signals):
 
 
 def test_contributions_are_the_paper_s_weights(signals):
-    model = ConsensusGraph(degree=3, coupling=0.3).fit(signals)
+    model = ConsensusGraph(alpha=0.5, beta=0.25, coupling=0.3).fit(signals)
     rows, cols = np.triu_indices(9, 1)
     apart = [np.linalg.norm((a - model.consensus_)[rows, cols]) for a in model.adjacencies_]
     np.testing.assert_allclose(model.contributions_, 1 / np.array(apart), rtol=1e-9)
@@ -157,8 +157,9 @@ def test_two_silos_and_a_hundred_work(rng):
 
 def test_precomputed_distances_give_the_same_graphs(signals):
     distances = {name: squareform(pdist(x.T, "sqeuclidean")) / len(x) for name, x in signals.items()}
-    model = ConsensusGraph(degree=3, metric="precomputed").fit(distances)
-    np.testing.assert_allclose(model.consensus_, ConsensusGraph(degree=3).fit(signals).consensus_, atol=1e-8)
+    model = ConsensusGraph(degree=3, coupling=0.5, metric="precomputed").fit(distances)
+    from_rows = ConsensusGraph(degree=3, coupling=0.5).fit(signals)
+    np.testing.assert_allclose(model.consensus_, from_rows.consensus_, atol=1e-8)
     assert model.n_samples_seen_ == [None] * 3
 
 
@@ -197,13 +198,15 @@ def test_every_method_learns(signals, method):
 
 def test_too_few_rounds_warn(signals):
     with pytest.warns(ConvergenceWarning, match="stopped after 4 rounds"):
-        ConsensusGraph(degree=3, rounds=4, tol=1e-10).fit(signals)
+        ConsensusGraph(degree=3, coupling=0.5, rounds=4, tol=1e-10).fit(signals)
 
 
 @pytest.mark.filterwarnings("ignore::silograph.DoubtfulSilosWarning")
 def test_a_degree_that_ties_forbid_warns():
     with pytest.warns(DegreeWarning, match="was not found"):
-        ConsensusGraph(degree=3.5).fit([np.tile(np.arange(6.0)[:, None] % 2, (1, 8)) for _ in range(2)])
+        ConsensusGraph(degree=3.5, method="independent").fit(
+            [np.tile(np.arange(6.0)[:, None] % 2, (1, 8)) for _ in range(2)]
+        )
 
 
 def test_a_warm_start_ends_at_the_same_graphs_in_fewer_rounds(signals):

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from silograph.data.blocks import moments_of_blocks
 from silograph.data.costs import table_costs
+from silograph.data.pairwise import moments_of
 from silograph.engine.study import learn_silos, nodes_warning, run_identity
 from silograph.errors import ParameterError, ProtocolError, SilosError
 from silograph.graph.pairs import Pairs
@@ -50,7 +51,9 @@ def tables_as_silos(signals, nodes, pairs: Pairs | None = None) -> list[Silo]:
         own = pairs if had is None else pairs.within(had)[0]
         values = np.ascontiguousarray(table if had is None else table[:, had])
         names = [str(k) for k in range(own.n_nodes)]
-        read = table_costs(moments_of_blocks(values, own), standardize=False, names=names, source="table")
+        read = table_costs(
+            moments_of(values, own), moments_of_blocks(values, own), standardize=False, names=names, source="table"
+        )
         about = {"name": f"silo {i}", "cost": read.cost, "n_samples": read.n_samples, "blocks": read.blocks}
         silos.append(Silo.on(pairs, had, **about))
     return silos

@@ -2,7 +2,8 @@
 
     coupling   half way, on a logarithmic scale, between the middle of the couplings tried and the one whose graphs have
                the least loss Σ_i g_i on rows that were held out: each silo's own loss, over contiguous parts of its
-               rows. α and β are those of the silos alone: at others, losses do not compare
+               rows; that one itself, if half way the loss is above that of silos alone. α and β are those of the silos
+               alone: at others, losses do not compare
     α, β       those at which pairs are ranked best (setup.py), whatever the degree asked for
     degree     of the optimum's edges, each graph keeps the strongest
 
@@ -43,6 +44,7 @@ MOST_NUMBERS = 2**26  # that blocks of all silos may hold for the coupling to be
 # couplings tried, on 60 draws of 13 kinds: least loss .0135 .0103; half way .0082 .0069; always the middle .0124 .0061,
 # and then up to .15 worse than each alone
 MIDDLE = 0.35
+WEAKEST = 0.03  # where silos alone are best: their graphs are nearly that, and there is a consensus of the model's own
 DENSER = 1.4  # times the degree of silos alone, where their optimum has fewer edges than are asked for
 PROMISE = 0.05  # relative, of the degree
 
@@ -64,7 +66,8 @@ def chooses_coupling(settings: StudySettings, *, n_silos: int, pairs: Pairs, has
         raise ParameterError("coupling: 'auto' holds out rows, and precomputed distances have none. Give a number.")
     if asked:
         return True
-    exact = settings.method == "exact" and settings.coupling is None and settings.nu is None
+    exact = settings.method == "exact" and settings.coupling is None and settings.nu is None and n_silos > 1
+    exact = exact and settings.weights == "adaptive"
     fits = n_silos * N_BLOCKS * pairs.size <= MOST_NUMBERS
     return exact and has_rows and not settings.privacy.noisy and fits
 
@@ -99,8 +102,9 @@ def learn_study(
 def _choose(silos: Sequence[Silo], settings: StudySettings, workers: int | None, telling: Telling) -> Choices:
     if not silos:
         raise SilosError("Expected at least one silo, got none.")
-    pairs, keeps = silos[0].study_pairs, keeps_strongest(settings)
-    choices = Choices(degree_alone=None if keeps else settings.degree)
+    pairs, keeps = silos[0].study_pairs, keeps_strongest(settings, len(silos))
+    own = default_degree(pairs) if len(silos) == 1 and settings.degree is None else settings.degree
+    choices = Choices(degree_alone=None if keeps else own)
     if keeps and settings.degree is not None:
         check_degree(settings.degree, pairs)
     has_rows = all(silo.blocks is not None for silo in silos)
@@ -115,18 +119,18 @@ def _choose(silos: Sequence[Silo], settings: StudySettings, workers: int | None,
 # --- the degree -------------------------------------------------------------------------------------------------------
 
 
-def keeps_strongest(settings: StudySettings) -> bool:
+def keeps_strongest(settings: StudySettings, n_silos: int) -> bool:
     """Whether graphs are the strongest edges of an optimum: where silos are coupled, and α and β are not given.
 
     Of silos alone and of one graph for all, set-up finds an optimum that has the degree.
     """
-    alone = settings.by_gradient or spec_of(settings.method).one_sum or settings.method == "independent"
-    return not alone and settings.alpha is None
+    alone = n_silos == 1 or spec_of(settings.method).one_sum or settings.method == "independent"
+    return not (alone or settings.by_gradient) and settings.alpha is None
 
 
 def with_strongest(study: StudyResult, silos: Sequence[Silo], settings: StudySettings) -> StudyResult:
     """The study with the strongest edges of its graphs, where these have more than are asked for."""
-    if not keeps_strongest(settings):
+    if not keeps_strongest(settings, len(silos)):
         return study
     asked = default_degree(silos[0].study_pairs) if settings.degree is None else settings.degree
     graphs = {
@@ -189,8 +193,17 @@ def choose_coupling(
         on_progress(f"Choosing the coupling of {len(silos)} silos", done / FOLDS)
     tried = sorted(zip(COUPLINGS, losses.tolist(), strict=True))
     curve = tuple(TriedCoupling(coupling=coupling, loss=loss) for coupling, loss in tried)
-    least = COUPLINGS[int(losses.argmin())]
-    return Choices(coupling=float(np.sqrt(least * MIDDLE)), curve=curve, degree_alone=settings.degree)
+    return Choices(coupling=take_coupling(curve), curve=curve, degree_alone=settings.degree)
+
+
+def take_coupling(curve: Sequence[TriedCoupling]) -> float:
+    """From the losses of rising couplings, the first of which is 0, the one to take."""
+    best = min(curve, key=lambda one: one.loss)
+    if best.coupling == 0:
+        return WEAKEST
+    half_way = float(np.sqrt(best.coupling * MIDDLE))
+    loss = np.interp(half_way, [one.coupling for one in curve], [one.loss for one in curve])
+    return half_way if loss <= curve[0].loss else best.coupling
 
 
 def _losses(silos: Sequence[Silo], settings: StudySettings, path: Sequence[FixedModel], fold: int) -> Vector:

@@ -8,7 +8,7 @@ import numpy as np
 from silograph._util.checks import list_names
 from silograph.analysis.doubts import Doubt, list_remarks
 from silograph.engine.study import StudyResult
-from silograph.graph.graph import Graph
+from silograph.graph.graph import Graph, graph_on
 from silograph.graph.pairs import Pairs, condensed_index
 
 FEWEST_NODES, FEWEST_SILOS = 6, 3  # below, honest silos part by chance
@@ -33,7 +33,14 @@ class GraphFacts:
 def doubts_about_study(
     learned: StudyResult, silos: Iterable[str], graphs: Mapping[str, Graph], consensus: Graph, pairs: Pairs
 ) -> tuple[Doubt, ...]:
-    """What is doubtful of these silos of a study, by the graphs that are here and by what else is known of them."""
+    """What is doubtful of these silos of a study, by the graphs that are here and by what else is known of them.
+
+    Where graphs are the strongest edges of an optimum, it is the whole optimum that counts.
+    """
+    if learned.optimum is not None:
+        names, whole = consensus.names, learned.optimum.graphs
+        consensus = graph_on(pairs, learned.optimum.consensus, names)
+        graphs = {name: graph_on(pairs, w, names, learned.nodes.get(name)) for name, w in whole.items()}
     known = {silo: {**learned.reported.get(silo, {}), **learned.evidence.get(silo, {})} for silo in silos}
     return doubts_about_graphs([_facts(silo, graphs.get(silo), consensus, pairs, told) for silo, told in known.items()])
 

@@ -136,30 +136,15 @@ def study_stability(
 
 
 def table_stability(
-    silo: Silo,
-    problem: LocalProblem,
-    n_halves: int,
-    *,
-    workers: int | None = None,
-    on_progress: OnProgress = lambda what, part: None,
+    silo: Silo, problem: LocalProblem, n_halves: int, *, on_progress: OnProgress = lambda what, part: None
 ) -> StudyStability:
     """The stability of one table's graph: the silo's, of which `problem` was solved."""
-    if silo.blocks is None:
-        raise ParameterError(NO_ROWS)
-    check_rows(silo)
-
-    def half(number: int) -> Matrix:
-        some = replace(problem, cost=_half_of(silo, number, 0).cost)
-        solution = solve_to_rounding(some, None)
-        return np.array([solution.w, pair_scores(some, solution.w, solution.y)])
-
-    halves = []
-    for found in map_in_order(half, range(n_halves), workers=workers, large=lambda _: is_large([silo])):
-        halves.append(found)
-        on_progress(f"Learning {n_halves} half-samples", len(halves) / n_halves)
-    return StudyStability(
-        n_halves=n_halves, of="rows", consensus=summarise(silo.study_pairs, np.array(halves)), silos={}
+    nothing = np.zeros(silo.pairs.size)
+    beside = Beside(
+        consensus=nothing, alpha=problem.alpha, beta=float(np.mean(problem.quadratic)) / 4, zeta=problem.zeta
     )
+    told = silo_stability(silo, beside, n_halves, on_progress=on_progress)
+    return StudyStability(n_halves=n_halves, of="rows", consensus=told, silos={})
 
 
 def check_rows(silo: Silo) -> None:
@@ -224,10 +209,22 @@ class _Learner:
         chosen = np.sort(np.array_split(shuffled, 2)[number % 2])
         consensus = self._learn([self.silos[k] for k in chosen]).consensus
         own = {
-            silo.name: half_graph(silo, self.settings, self.study, number, place)
-            for place, silo in enumerate(self.silos)
+            silo.name: half_graph(silo, self._beside(silo.name), number, place) for place, silo in enumerate(self.silos)
         }
         return Half(consensus=consensus, silos=own)
+
+    def _beside(self, name: str) -> "Beside":
+        study, settings = self.study, self.settings
+        pull = study.evidence.get(name, {}).get("pull", settings.pull_used) if "pull" in settings.used else None
+        return Beside(
+            consensus=study.consensus if study.optimum is None else study.optimum.consensus,
+            alpha=study.alpha,
+            beta=study.beta,
+            zeta=settings.zeta_used,
+            rho=study.rho,
+            pull=pull,
+            degree=None if study.optimum is None else study.degree_asked,
+        )
 
     def _learn(self, silos: Sequence[Silo]) -> Half:
         some = [replace(silo) for silo in silos]  # a silo keeps its problem, and threads share no silo
@@ -246,31 +243,53 @@ class _Learner:
         )
 
 
-def half_graph(silo: Silo, settings: StudySettings, study: StudyResult, number: int, place: int = 0) -> Matrix:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Beside:
+    """What a silo's own graph is learned beside: the consensus, its pull, and the model's parameters."""
+
+    consensus: Vector  # on the study's pairs
+    alpha: float
+    beta: float
+    zeta: float
+    rho: float = 0.0
+    pull: float | None = None  # of methods that have one, in units of 4β
+    degree: float | None = None  # of the strongest edges that are kept; None: all are
+
+
+def silo_stability(
+    silo: Silo, beside: Beside, n_halves: int, *, on_progress: OnProgress = lambda what, part: None
+) -> GraphStability:
+    """The stability of a silo's own graph, as its site can know it: own rows, the consensus as it is."""
+    if silo.blocks is None:
+        raise ParameterError(NO_ROWS)
+    check_rows(silo)
+    halves = []
+    for half in map_in_order(
+        lambda number: half_graph(silo, beside, number), range(n_halves), workers=None, large=lambda _: is_large([silo])
+    ):
+        halves.append(half)
+        on_progress(f"{silo.name}: learning {n_halves} half-samples", len(halves) / n_halves)
+    return summarise(silo.study_pairs, np.array(halves), silo)
+
+
+def half_graph(silo: Silo, beside: Beside, number: int, place: int = 0) -> Matrix:
     """Weights and scores of a silo's own graph from half of its rows, the consensus staying as it is."""
     some = _half_of(silo, number, place)
-    problem = some.problem(alpha=study.alpha, beta=study.beta, zeta=settings.zeta_used)
-    whole = study if study.optimum is None else study.optimum
-    u = silo.take(whole.consensus)
-    w, pull = _under_pull(problem, u, settings, study, silo.name)
-    scores = pair_scores(problem, w, problem.multipliers(w), pull=pull, towards=u)
-    if study.optimum is not None:
-        w = keep_strongest(silo.pairs, w, study.degree_asked or np.inf)
+    problem = some.problem(alpha=beside.alpha, beta=beside.beta, zeta=beside.zeta)
+    u = silo.take(beside.consensus)
+    if beside.pull is not None:
+        strength = beside.pull * 4 * beside.beta
+        w = solve_to_rounding(add_pull(problem, u, strength), None).w
+    elif beside.rho == 0:
+        strength, w = 0.0, solve_to_rounding(problem, None).w
+    else:
+        found = prox_step(problem, u, metric=None, rho=beside.rho, strength=4 * beside.beta, start=None)
+        strength, w = found.strength, found.w
+    scores = pair_scores(problem, w, problem.multipliers(w), pull=strength, towards=u)
+    if beside.degree is not None:
+        w = keep_strongest(silo.pairs, w, beside.degree)
         scores = lowered(scores, w)
     return np.array([silo.spread(w), silo.spread(scores)])
-
-
-def _under_pull(
-    problem: LocalProblem, u: Vector, settings: StudySettings, study: StudyResult, name: str
-) -> tuple[Vector, float]:
-    """The graph under the silo's pull to u, and the pull's strength."""
-    if "pull" in settings.used:
-        pull = study.evidence.get(name, {}).get("pull", settings.pull_used) * 4 * study.beta
-        return solve_to_rounding(add_pull(problem, u, pull), None).w, pull
-    if study.rho == 0:
-        return solve_to_rounding(problem, None).w, 0.0
-    result = prox_step(problem, u, metric=None, rho=study.rho, strength=4 * study.beta, start=None)
-    return result.w, result.strength
 
 
 def _half_of(silo: Silo, number: int, place: int) -> Silo:
