@@ -42,7 +42,7 @@ def stability_says(run: RunData) -> tuple[str, ...]:
         if told.quorum is not None
         else ()
     )
-    return (f"{counts} ({told.half_samples}, each {halves_of(run)}). {told.says}", *quorum)
+    return (f"{counts} ({told.half_samples}, each with {halves_of(run)}).", told.says, *quorum)
 
 
 def halves_of(run: RunData) -> str:
@@ -81,13 +81,12 @@ def _coupling_says(chosen: float, least: float) -> str:
     about = "At 0 each silo is learned alone; around 1 all fuse."
     if least == 0:
         return f"Rows that were held out are explained best by silos alone: the coupling is 0. {about}"
-    lies = (
-        f"the least loss on rows that were held out is at {least:g}, also the middle of those tried"
-        if least == MIDDLE
-        else f"half way, on a logarithmic scale, between {least:g}, which has the least loss on rows that were held out, "
-        f"and {MIDDLE:g}, the middle of those tried, as the loss alone is a noisy guide"
+    if least == MIDDLE:
+        return f"The coupling is {chosen:.2g}, which has the least loss on rows that were held out. {about}"
+    return (
+        f"The coupling is {chosen:.2g}. The least loss on rows that were held out is at {least:g}; as the loss alone is a "
+        f"noisy guide, half way to {MIDDLE:g}, the middle of those tried, was taken (on a logarithmic scale). {about}"
     )
-    return f"The coupling is {chosen:.2g}: {lies}. {about}"
 
 
 def _one_digit(number: float) -> str:

@@ -176,9 +176,9 @@ function drawCoupling() {
   const mark = ([at, text]) => ({ x: at, y: 1, yref: "paper", yanchor: "bottom", xanchor: at > .6 * tried.at(-1) ? "right" : at < .1 * tried.at(-1) ? "left" : at >= chosen && at >= least && marks.length > 1 ? "left" : marks.length > 1 ? "right" : "center", text, showarrow: false, font: { size: 12, color: text.startsWith("chosen") ? RED : SOFT } });
   const line = ([at, text]) => ({ type: "line", x0: at, x1: at, yref: "paper", y0: 0, y1: 1, line: { color: text.startsWith("chosen") ? RED : SOFT, width: text.startsWith("chosen") ? 2 : 1.5, dash: text.startsWith("chosen") ? "solid" : "dot" } });
   chart("coupling", [
-    { type: "scatter", mode: "lines+markers", x: tried, y: losses, line: { color: INK, width: 2 }, marker: { size: 7, color: INK }, hovertemplate: "coupling %{x}: loss %{y:.5g}<extra></extra>" },
+    { type: "scatter", mode: "lines+markers", x: tried, y: losses, line: { color: INK, width: 2 }, marker: { size: 7, color: INK }, cliponaxis: false, hovertemplate: "coupling %{x}: loss %{y:.5g}<extra></extra>" },
     { type: "scatter", mode: "markers", x: [least], y: [best], marker: { size: 15, color: "rgba(0,0,0,0)", line: { color: SOFT, width: 2 } }, hoverinfo: "skip" }],
     { height: 300, margin: { l: 70, r: 16, t: 26, b: 48 }, shapes: marks.map(line), annotations: marks.map(mark),
-      xaxis: { ...AXIS, title: title("coupling"), tickvals: tried, rangemode: "tozero" },
+      xaxis: { ...AXIS, title: title("coupling"), tickvals: narrow() ? undefined : tried, rangemode: "tozero" },
       yaxis: { ...AXIS, title: title("loss on held-out rows"), tickformat: "~g", nticks: 6 } });
 }

@@ -129,7 +129,7 @@ function buildBar() {
   byId("stability").hidden = !halves;
   if (!halves) return;
   byId("bar").value = state.bar;
-  byId("halves-says").textContent = `Each of ${halves.halves} half-samples has ${halves.of}${halves.of.includes("silos") && !halves.of.includes("rows") ? "; those of a silo’s own graph, half of its rows" : ""}. An edge that chance brought forth is seldom found again.`;
+  byId("halves-says").textContent = `Each of ${halves.halves} half-samples has ${halves.of}${halves.of.includes("silos") && !halves.of.includes("rows") ? "; those of a silo’s own graph, half of its rows" : ""}. Edges that few of them found may be chance.`;
   byId("bar").addEventListener("input", () => setBar(Number(byId("bar").value)));
   byId("hide").addEventListener("change", () => setBar(state.bar, byId("hide").checked));
 }

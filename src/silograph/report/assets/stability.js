@@ -27,11 +27,10 @@ function stableText(graph, verb) {
 function sayStability() {
   if (!halves) return;
   const kept = countStable(main), bound = halves.bounds[state.bar], whole = main.rows.length === main.total;
-  const lines = [`${stableText(main, `${hasSilos ? " of the consensus" : ""} were found ${barText()}.`)}`];
-  if (others.length && state.graph.columns.stability) lines.push(`Of ${state.graph.name}: ${stableText(state.graph, ".")}`);
-  byId("stability-says").textContent = lines.join(" ");
+  byId("stability-says").textContent = stableText(main, `${hasSilos ? " of the consensus" : ""} were found ${barText()}.`);
+  byId("silo-stability-says").textContent = others.length && state.graph.columns.stability ? `Of ${state.graph.name}: ${stableText(state.graph, ".")}` : "";
   byId("bound-says").textContent = !whole || !kept || bound === null ? ""
-    : bound < kept ? `Of these ${kept.toLocaleString("en")}${hasSilos ? " of the consensus" : ""}, at most ${Number(bound.toPrecision(2))} are expected to be false; “Can I trust it?” above says what this assumes.`
+    : bound < kept ? `At most ${Number(bound.toPrecision(2))} of these ${kept.toLocaleString("en")} are expected to be false; “Can I trust it?” above says what this assumes.`
     : "How many of these are false cannot be bounded at this bar: move it up.";
   byId("bar-text").textContent = `${state.bar}%`;
   byId("bar").setAttribute("aria-valuetext", `${state.bar} percent of half-samples`);
