@@ -65,7 +65,15 @@ def without(graph, names):
 
 
 def study_run(
-    folder: Path, *, n_nodes=12, silos=("oslo", "lima", "kyoto"), names=None, seed=0, more=2, change=None, absent=None,
+    folder: Path,
+    *,
+    n_nodes=12,
+    silos=("oslo", "lima", "kyoto"),
+    names=None,
+    seed=0,
+    more=2,
+    change=None,
+    absent=None,
     halves=0,
 ):
     """A finished run over several silos.

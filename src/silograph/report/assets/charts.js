@@ -95,6 +95,7 @@ function communityLines() {
 function drawMatrices() {
   const difference = others.length > 0 && byId("matrix-kind").value === "difference";
   byId("matrix-main-name").textContent = main.name;
+  sayMatrices();
   const bar = `${state.bar} ${state.hide}`, draw = (id, graph, looks) => { const matrix = matrixOf(graph); drawMatrix(id, matrix, { ...looks, unstable: unstableCells(graph, matrix) }); };
   if (drawMatrices.bar !== bar) draw("matrix-main", main);
   drawMatrices.bar = bar;

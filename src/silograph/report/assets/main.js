@@ -5,7 +5,7 @@ const later = (work, milliseconds = 120) => {
   return () => { clearTimeout(waiting); waiting = setTimeout(work, milliseconds); };
 };
 const drawDegreesLater = later(() => { if (charted) drawDegrees(); }), drawThumbsLater = later(drawThumbs, 60);
-const drawRestLater = later(() => { if (charted) { drawMatrices(); drawTable(); sayMatrices(); } });
+const drawRestLater = later(() => { if (charted) { drawMatrices(); drawTable(); } });
 const allViews = () => [...views, ...brainViews];
 
 function setThreshold(threshold) {
@@ -165,7 +165,6 @@ let charted = false;
 function drawCharts() {
   byId("coupling-section").hidden = !run.coupling;
   byId("coupling-says").textContent = run.coupling ? run.coupling.says : "";
-  sayMatrices();
   const work = [buildTable, drawContributions, drawSimilarity, drawDegrees, drawConvergence, drawMatrices];
   if (!hasSilos) work.splice(1, 2);
   if (run.coupling) work.splice(-1, 0, drawCoupling);
