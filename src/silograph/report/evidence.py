@@ -85,7 +85,7 @@ def _coupling_says(chosen: float, least: float) -> str:
         return f"The coupling is {chosen:.2g}, which has the least loss on rows that were held out. {about}"
     return (
         f"The coupling is {chosen:.2g}. The least loss on rows that were held out is at {least:g}; as the loss alone "
-        f"is a noisy guide, half way to {MIDDLE:g}, the middle of those tried, was taken (on a logarithmic scale). {about}"
+        f"is noisy, half way to {MIDDLE:g}, the middle of those tried, was taken (on a logarithmic scale). {about}"
     )
 
 
