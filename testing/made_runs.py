@@ -7,10 +7,15 @@ from pathlib import Path
 
 import numpy as np
 
+from silograph.analysis.false_edges import bound_false_edges
+from silograph.analysis.stability import GraphStability, StudyStability
+from silograph.engine.study import TriedCoupling
 from silograph.graph.graph import Graph
+from silograph.graph.pairs import Pairs, condensed_index
 from silograph.runs.reader import RunData
 from silograph.runs.record import FederationRecord, ResultRecord, RunRecord
-from silograph.runs.results import silo_record
+from silograph.runs.results import silo_record, with_stability
+from silograph.runs.stability import RunStability
 from silograph.runs.writer import write_results
 
 CREATED = "2026-01-01T00:00:00+00:00"
@@ -19,6 +24,10 @@ RESULT = {
     "alpha": 0.5, "beta": 0.25, "objective": 12.5, "relative_gap": 4.2e-7, "certified": True, "converged": True,
     "degree_asked": 4.0, "degree_reached": True, "seconds": 0.5,
 }  # fmt: skip
+CHOSEN = {
+    "optimum_degree": 9.3,
+    "coupling_curve": tuple(TriedCoupling(coupling=c, loss=5 + (c - 0.7) ** 2) for c in (0.0, 0.2, 0.35, 0.7, 1.2)),
+}
 
 
 def ring(names, rng, n_more):
@@ -56,11 +65,21 @@ def without(graph, names):
 
 
 def study_run(
-    folder: Path, *, n_nodes=12, silos=("oslo", "lima", "kyoto"), names=None, seed=0, more=2, change=None, absent=None
+    folder: Path,
+    *,
+    n_nodes=12,
+    silos=("oslo", "lima", "kyoto"),
+    names=None,
+    seed=0,
+    more=2,
+    change=None,
+    absent=None,
+    halves=0,
 ):
     """A finished run over several silos.
 
     `change` may alter its record, as JSON holds it, before it is written; `absent` are nodes by silo that it lacks.
+    With `halves`, so many half-samples tell of stability, the coupling was chosen, and graphs are strongest edges.
     """
     rng = np.random.default_rng(seed)
     names = tuple(names or (f"node{node}" for node in range(n_nodes)))
@@ -79,7 +98,7 @@ def study_run(
     )  # fmt: skip
     result = ResultRecord(
         **RESULT, nodes=len(names), edges=consensus.n_edges, mean_degree=4.0, coupling=0.5, sparsity=0.4, nu=3.0,
-        lam=1.0, rho=3.0, rounds=8, setup_rounds=2,
+        lam=1.0, rho=3.0, rounds=8, setup_rounds=2, **(CHOSEN if halves else {}),
     )  # fmt: skip
     parameters = {"method": "exact", "degree": 4.0, "tol": 1e-6}
     record = RunRecord(
@@ -88,18 +107,42 @@ def study_run(
     history = tuple(
         {"round": k, "objective": 12.5 + 10.0**-k, "gap": math.inf if k == 1 else 10.0 ** (1 - k)} for k in range(1, 9)
     )
-    data = json.loads(record.to_json())
+    run = RunData(folder=folder, record=record, main=consensus, graphs=graphs, history=history)
+    if halves:
+        run = with_stability(run, made_stability(run, halves, rng), threshold=0.9)
+    data = json.loads(run.record.to_json())
     if change is not None:
         change(data)
     shared = {silo["name"] for silo in data["silos"] if silo["graph_shared"]}
     kept = {name: graph for name, graph in graphs.items() if name in shared}
     folder.mkdir(parents=True)
-    write_results(folder, RunData(folder=folder, record=record, main=consensus, graphs=kept, history=history))
+    write_results(folder, replace(run, graphs=kept))
     (folder / "run.json").write_text(json.dumps(data), encoding="utf-8")
     return folder
 
 
-def table_run(folder: Path, *, n_nodes=12, seed=0):
+def made_stability(run, n_halves, rng):
+    """Stability drawn at random: what is an edge is found in some half-samples, what is none in none."""
+    pairs = Pairs.all(len(run.names))
+
+    def one(graph):
+        number = np.array([run.names.index(name) for name in graph.names])
+        code = condensed_index(len(run.names), number[graph.rows], number[graph.cols])
+        frequency, mean = np.zeros(pairs.size), np.zeros(pairs.size)
+        frequency[code] = np.minimum(rng.integers(n_halves // 2, 2 * n_halves, code.size), n_halves) / n_halves
+        mean[code] = graph.weights * frequency[code]
+        strength = pairs.degrees(mean)
+        return GraphStability(
+            frequency=frequency, mean=mean, low=0.5 * mean, high=1.5 * mean, score=mean, strength_low=strength,
+            strength_high=strength, false_edges=bound_false_edges(frequency, n_halves=n_halves),
+        )  # fmt: skip
+
+    silos = {name: one(graph) for name, graph in run.graphs.items()}
+    study = StudyStability(n_halves=n_halves, of="rows", consensus=one(run.main), silos=silos)
+    return RunStability(names=run.names, pairs=pairs, study=study)
+
+
+def table_run(folder: Path, *, n_nodes=12, seed=0, halves=0):
     """A finished run over one table."""
     rng = np.random.default_rng(seed)
     graph = ring([f"node{node}" for node in range(n_nodes)], rng, 2 * n_nodes)
@@ -111,8 +154,9 @@ def table_run(folder: Path, *, n_nodes=12, seed=0):
     record = RunRecord(
         kind="table", created=CREATED, silos=(source,), resumed=False, parameters=parameters, result=result, warnings={}
     )
+    run = RunData(folder=folder, record=record, main=graph, graphs={}, history=())
     folder.mkdir(parents=True)
-    write_results(folder, RunData(folder=folder, record=record, main=graph, graphs={}, history=()))
+    write_results(folder, with_stability(run, made_stability(run, halves, rng), threshold=0.9) if halves else run)
     return folder
 
 

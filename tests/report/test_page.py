@@ -12,26 +12,16 @@ from silograph.cli.report import formats_of, write_page
 from silograph.errors import OutputError, ParameterError
 from silograph.graph.graph import Graph
 from silograph.report import write_report
-from silograph.report.layout import layout_of
 from silograph.report.measures import on_all_nodes, overlaps
 from silograph.report.page import LIBRARIES, OURS, as_json, asset
 from silograph.report.palette import BLUE, RED
-from silograph.report.reading import percent, reading, scientific
+from silograph.report.reading import percent, scientific
 from silograph.runs.learn import learn_files
 from silograph.runs.reader import read_run
 from testing.made_runs import federated, study_run, table_run, without
+from testing.pages import data_of, words_of
 
 EVIL = ["<script>alert(1)</script>", "</script><img src=x onerror=alert(1)>", "<!--", '"&quot;,', "a\u2028b", "='1+1"]
-
-
-def data_of(page):
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page.read_text("utf-8"), re.DOTALL)
-    return json.loads(found.group(1))
-
-
-def words_of(run):
-    alike = overlaps([*run.graphs.values(), run.main])
-    return " ".join(line for one in reading(run, layout_of(run).community, alike) for line in one.sentences)
 
 
 def test_the_page_holds_the_runs_numbers(tmp_path):

@@ -100,9 +100,12 @@ def degree(graph: Graph, threshold: float = 0.0) -> np.ndarray:
 def first_threshold(run: RunData) -> float:
     """The weight from which on graphs are shown at first: where silos have as many neighbours as was asked for.
 
-    Coupling adds weak edges to a silo's graph beyond the degree asked for; drawn from the start, they would hide the
-    others. It is rounded down to two digits, as a person would choose it.
+    Graphs that are the strongest edges of an optimum are shown whole. Elsewhere, as in a federation, coupling adds weak
+    edges to a silo's graph beyond the degree asked for; drawn from the start, they would hide the others. It is rounded
+    down to two digits, as a person would choose it.
     """
+    if run.result.optimum_degree is not None:
+        return 0.0
     graphs = list(run.graphs.values()) or [run.main]
     wanted = run.result.degree_asked or USUAL_DEGREE
     weights = np.sort(np.concatenate([graph.weights for graph in graphs]))[::-1]

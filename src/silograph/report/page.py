@@ -24,7 +24,7 @@ from silograph.runs.reader import read_run
 
 PAGE = "report.html"
 LIBRARIES = ("vendor/cytoscape.min.js", "vendor/plotly-cartesian.min.js")
-OURS = ("data.js", "words.js", "graph_view.js", "graphs.js", "charts.js", "table.js", "main.js")
+OURS = ("data.js", "stability.js", "words.js", "graph_view.js", "graphs.js", "charts.js", "table.js", "main.js")
 # What a browser takes for the end of a script or the start of a comment, and two line ends that older scripts trip over
 UNSAFE = {letter: f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"}
 

@@ -14,6 +14,7 @@ import numpy as np
 from silograph.analysis.graphs import own_part
 from silograph.graph.graph import Graph
 from silograph.privacy.settings import OPEN
+from silograph.report.evidence import coupling_of, edge_columns, halves_of, stability_of
 from silograph.report.layout import Layout
 from silograph.report.measures import MOST_SILOS, absent_nodes, drawn_silos, first_threshold, overlaps, shares
 from silograph.report.reading import counted, doubts, reading, scientific
@@ -56,6 +57,8 @@ def payload(run: RunData, layout: Layout, *, title: str, spatial: str | None = N
         "fluid": MOST_FLUID_NODES,
         "similarity": {"names": [*graphs, "consensus"], "values": np.round(alike, 4).tolist()} if graphs else None,
         "convergence": _convergence(run),
+        "stability": stability_of(run),
+        "coupling": coupling_of(run),
         "spatial": spatial,
         "record": [
             {"title": "Run", "rows": _run_rows(run)},
@@ -75,17 +78,19 @@ def _graphs(run: RunData, graphs: Mapping[str, Graph]) -> list[dict[str, Any]]:
         main = number == 0
         here = layout.folder if not run.silos else layout.consensus if main else layout.silo(name)
         about = {"name": name, "main": main, "file": (here / EDGES).as_posix()}
-        out.append({**about, "absent": [] if main else absent_nodes(run, name), **_edges(graph, most)})
+        out.append({**about, "absent": [] if main else absent_nodes(run, name)})
+        out[-1] |= _edges(graph, most, edge_columns(run, None if main else name, graph))
     return out
 
 
-def _edges(graph: Graph, most: int) -> dict[str, Any]:
-    """The strongest edges, in the order of the run's own table."""
+def _edges(graph: Graph, most: int, columns: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """The strongest edges, in the order of the run's own table, and what else it has of them."""
     kept = np.sort(np.argsort(-graph.weights, kind="stable")[:most])
     return {
         "rows": graph.rows[kept].tolist(),
         "cols": graph.cols[kept].tolist(),
         "weights": graph.weights[kept].tolist(),
+        "columns": {name: values[kept].tolist() for name, values in columns.items()},
         "total": graph.n_edges,
     }
 
@@ -108,6 +113,7 @@ def _silo(run: RunData, silo: SiloRecord, share: float | None) -> dict[str, Any]
         "dropped": silo.rows_dropped,
         "samples": silo.n_samples,
         "edges": silo.edges,
+        "stable": silo.stable_edges,
         "own": None if graph is None else round(own_part(graph, run.main), 4),
         "contribution": None if silo.is_consensus else silo.contribution,
         "fused": silo.is_consensus,
@@ -177,6 +183,11 @@ def _run_rows(run: RunData) -> Rows:
     if result.degree_asked is not None:
         reached = "" if result.degree_reached else ", not reached"
         rows.append(("degree asked for", f"{result.degree_asked:g}{reached}"))
+    if result.optimum_degree is not None:
+        rows.append(("degree of the whole optimum", f"{result.optimum_degree:.4g}"))
+    if (told := run.record.stability) is not None:
+        rows.append(("half-samples", f"{told.half_samples}, each with {halves_of(run)}"))
+        rows.append((f"edges in at least {told.threshold:.0%} of them", f"{told.stable_edges} of {told.edges}"))
     if (promise := run.record.privacy) is not None:
         numbers = f"ε = {promise.epsilon:g}, δ = {promise.delta:g} for a {promise.unit}"
         rows += [

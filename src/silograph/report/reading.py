@@ -7,6 +7,7 @@ import numpy as np
 from silograph._util.types import IntVector, Matrix
 from silograph.analysis.graphs import own_edges, own_part
 from silograph.graph.graph import Graph
+from silograph.report.evidence import kept_says, stability_says
 from silograph.report.layout import modularity
 from silograph.report.measures import degree, shares, strength
 from silograph.runs.reader import RunData
@@ -155,7 +156,8 @@ def _contributions(run: RunData) -> tuple[str, ...]:
 
 
 def _trust(run: RunData) -> tuple[str, ...]:
-    return (*_doubted(run), *_certificate(run), *_noise(run), *_unused(run), *_faint(run))
+    edges = kept_says(run) if run.result.optimum_degree is not None else _faint(run)
+    return (*_doubted(run), *_certificate(run), *stability_says(run), *_noise(run), *_unused(run), *edges)
 
 
 def _noise(run: RunData) -> tuple[str, ...]:

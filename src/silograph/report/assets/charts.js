@@ -6,6 +6,7 @@ const CONFIG = { displaylogo: false, responsive: true, typesetMath: false, modeB
 const FONT = { family: "system-ui, sans-serif", size: 13, color: INK };
 const AXIS = { gridcolor: "#eceff2", linecolor: SOFT, zeroline: false, ticks: "outside", tickcolor: SOFT, automargin: true, fixedrange: true };
 const WEIGHTS = [[0, "#ffffff"], [.02, "#e6f2f0"], [.15, "#9ccfc5"], [.45, "#33897f"], [1, "#06322f"]];
+const UNSTABLE = [[0, "#e4e7eb"], [.15, "#cfd4da"], [1, "#9aa3ad"]];
 const ALIKE = [[0, "#ffffff"], [1, "#1f6f67"]];
 const DIFFERENCE = [[0, BLUE], [.5, "#ffffff"], [1, RED]];
 const MOST_CELLS = 500;  // along a side of a matrix; more nodes are put together
@@ -27,9 +28,11 @@ const perCell = Math.ceil(nodeCount / MOST_CELLS), cells = Math.ceil(nodeCount /
 const cellOf = new Array(nodeCount);
 run.order.forEach((node, place) => { cellOf[node] = Math.floor(place / perCell); });
 
-function matrixOf(graph, minus = null) {
+/* The weights of the edges that `left` does not leave out; by default, of those that are not hidden. */
+function matrixOf(graph, minus = null, left = isHidden) {
   const matrix = Array.from({ length: cells }, () => new Float32Array(cells));
   const add = (one, sign) => one.rows.forEach((row, edge) => {
+    if (left(one, edge)) return;
     const a = cellOf[row], b = cellOf[one.cols[edge]], value = sign * one.weights[edge];
     const put = (i, j) => { matrix[i][j] = perCell === 1 ? matrix[i][j] + value : Math.abs(value) > Math.abs(matrix[i][j]) ? value : matrix[i][j]; };
     put(a, b);
@@ -42,7 +45,14 @@ function matrixOf(graph, minus = null) {
   return matrix;
 }
 
-function drawMatrix(id, matrix, { difference = false, gaps = false } = {}) {
+/* Edges below the bar alone: they are drawn grey, above the others. */
+function unstableCells(graph, matrix) {
+  if (!graph.columns.stability || state.hide) return null;
+  const firm = matrixOf(graph, null, (one, edge) => !isStable(one, edge));
+  return matrix.map((row, i) => row.map((value, j) => value > 0 && firm[i][j] === 0 ? value : NaN));
+}
+
+function drawMatrix(id, matrix, { difference = false, gaps = false, unstable = null } = {}) {
   const named = perCell === 1, shown = named && nodeCount <= (narrow() ? 12 : 60);
   const names = run.order.map((node) => plain(run.nodes[node], narrow() ? 10 : 16));
   const marks = [...names.keys()];
@@ -51,9 +61,11 @@ function drawMatrix(id, matrix, { difference = false, gaps = false } = {}) {
   const axis = { ...AXIS, showgrid: false, constrain: "domain", constraintoward: "center", range: [-.5, cells - .5], fixedrange: false };
   const caption = named ? "nodes, in the order of their groups" : `${nodeCount} nodes in the order of their groups, ${perCell} to a cell`;
   const limit = difference ? Math.max(...matrix.map((row) => row.reduce((most, value) => Math.max(most, Math.abs(value) || 0), 0))) || 1 : largest;
+  const spaced = { xgap: cells <= 60 && !gaps ? 1 : 0, ygap: cells <= 60 && !gaps ? 1 : 0 };
+  const grey = unstable ? [{ type: "heatmap", z: unstable, zmin: 0, zmax: limit, colorscale: UNSTABLE, showscale: false, hoverinfo: "skip", ...spaced }] : [];
   chart(id, [{ type: "heatmap", z: matrix, zmin: difference ? -limit : 0, zmax: limit, colorscale: difference ? DIFFERENCE : WEIGHTS,
-    hoverinfo: "none", xgap: cells <= 60 && !gaps ? 1 : 0, ygap: cells <= 60 && !gaps ? 1 : 0,
-    colorbar: { title: { text: difference ? "difference" : "weight", side: "top" }, thickness: 12, len: .6, outlinewidth: 0, tickfont: { size: 11 } } }],
+    hoverinfo: "none", ...spaced,
+    colorbar: { title: { text: difference ? "difference" : "weight", side: "top" }, thickness: 12, len: .6, outlinewidth: 0, tickfont: { size: 11 } } }, ...grey],
     { margin: { l: 8, r: 8, t: 8, b: namedBelow ? 8 : 34 }, shapes: named ? communityLines() : [], plot_bgcolor: gaps ? styled("absent") : "#fff",
       xaxis: { ...axis, ...ticks(namedBelow), tickangle: -60, title: namedBelow ? undefined : { text: caption, font: { size: 12, color: SOFT } } },
       yaxis: { ...axis, ...ticks(shown), range: [cells - .5, -.5], scaleanchor: "x", constraintoward: "top" } });
@@ -83,13 +95,16 @@ function communityLines() {
 function drawMatrices() {
   const difference = others.length > 0 && byId("matrix-kind").value === "difference";
   byId("matrix-main-name").textContent = main.name;
-  if (!drawMatrices.done) drawMatrix("matrix-main", matrixOf(main));
-  drawMatrices.done = true;
+  sayMatrices();
+  const bar = `${state.bar} ${state.hide}`, draw = (id, graph, looks) => { const matrix = matrixOf(graph); drawMatrix(id, matrix, { ...looks, unstable: unstableCells(graph, matrix) }); };
+  if (drawMatrices.bar !== bar) draw("matrix-main", main);
+  drawMatrices.bar = bar;
   if (!others.length) { byId("matrix-silo-figure").remove?.(); byId("matrix-controls").hidden = true; return; }
   byId("matrix-silo-name").textContent = difference ? `${state.graph.name} minus consensus` : state.graph.name;
   const gaps = state.graph.lacks.size > 0;
   byId("absent-says").hidden = !gaps;
-  drawMatrix("matrix-silo", difference ? matrixOf(state.graph, main) : matrixOf(state.graph), { difference, gaps });
+  if (difference) drawMatrix("matrix-silo", matrixOf(state.graph, main), { difference, gaps });
+  else draw("matrix-silo", state.graph, { gaps });
 }
 
 function drawContributions() {
@@ -122,7 +137,7 @@ function drawSimilarity() {
 
 function drawDegrees() {
   const shown = others.length ? [main, state.graph] : [main];
-  const degrees = shown.map((graph) => degreesFrom(graph, state.threshold));
+  const degrees = shown.map((graph) => degreesShown(graph));
   const most = degrees.flat().reduce((a, b) => Math.max(a, b), 0);
   const width = Math.max(1, Math.ceil((most + 1) / 25)), bins = Math.floor(most / width) + 1;
   const labels = Array.from({ length: bins }, (_, bin) => width === 1 ? `${bin}` : `${bin * width}–${bin * width + width - 1}`);
@@ -135,7 +150,8 @@ function drawDegrees() {
   }), { showlegend: shown.length > 1, barmode: "group", bargap: .2, height: 320, legend: { orientation: "h", y: 1.08, x: 0, yanchor: "bottom" },
     xaxis: { ...AXIS, title: title("neighbours"), tickvals: labels.map((_, bin) => bin).filter((bin) => bins <= 14 || bin % 2 === 0), ticktext: labels.filter((_, bin) => bins <= 14 || bin % 2 === 0), showgrid: false },
     yaxis: { ...AXIS, title: title("nodes"), rangemode: "tozero" }, margin: { l: 56, r: 12, t: shown.length > 1 ? 30 : 10, b: 48 } });
-  byId("degrees-says").textContent = state.threshold > 0 ? `by edges of weight ${short(state.threshold)} or more` : "by all edges";
+  const which = [state.threshold > 0 ? `of weight ${short(state.threshold)} or more` : "", state.hide ? `found ${barText()}` : ""].filter(Boolean);
+  byId("degrees-says").textContent = which.length ? `by edges ${which.join(", ")}` : "by all edges";
 }
 
 function drawConvergence() {
@@ -152,4 +168,18 @@ function drawConvergence() {
     { height: 320, showlegend: true, legend: { orientation: "h", y: 1.08, x: 0, yanchor: "bottom" }, margin: { l: 70, r: 12, t: 30, b: 48 },
       xaxis: { ...AXIS, title: title("round"), tickformat: "d", nticks: 10, rangemode: "tozero" },
       yaxis: { ...AXIS, type: "log", exponentformat: "power", tickfont: { size: 12 }, dtick: known.length > 3 ? 1 : undefined, title: title(told.certified ? "relative gap" : "movement") } });
+}
+
+/* The loss on held-out rows by coupling; marked are the least and the one that was chosen, which may lie between two that were tried. */
+function drawCoupling() {
+  const { tried, losses, chosen, least } = run.coupling, best = losses[tried.indexOf(least)];
+  const marks = chosen === least ? [[chosen, "chosen, and the least loss"]] : [[chosen, "chosen"], [least, "least loss"]];
+  const mark = ([at, text]) => ({ x: at, y: 1, yref: "paper", yanchor: "bottom", xanchor: at > .6 * tried.at(-1) ? "right" : at < .1 * tried.at(-1) ? "left" : at >= chosen && at >= least && marks.length > 1 ? "left" : marks.length > 1 ? "right" : "center", text, showarrow: false, font: { size: 12, color: text.startsWith("chosen") ? RED : SOFT } });
+  const line = ([at, text]) => ({ type: "line", x0: at, x1: at, yref: "paper", y0: 0, y1: 1, line: { color: text.startsWith("chosen") ? RED : SOFT, width: text.startsWith("chosen") ? 2 : 1.5, dash: text.startsWith("chosen") ? "solid" : "dot" } });
+  chart("coupling", [
+    { type: "scatter", mode: "lines+markers", x: tried, y: losses, line: { color: INK, width: 2 }, marker: { size: 7, color: INK }, cliponaxis: false, hovertemplate: "coupling %{x}: loss %{y:.5g}<extra></extra>" },
+    { type: "scatter", mode: "markers", x: [least], y: [best], marker: { size: 15, color: "rgba(0,0,0,0)", line: { color: SOFT, width: 2 } }, hoverinfo: "skip" }],
+    { height: 300, margin: { l: 70, r: 16, t: 26, b: 48 }, shapes: marks.map(line), annotations: marks.map(mark),
+      xaxis: { ...AXIS, title: title("coupling"), tickvals: narrow() ? undefined : tried, rangemode: "tozero" },
+      yaxis: { ...AXIS, title: title("loss on held-out rows"), tickformat: "~g", nticks: 6 } });
 }

@@ -42,18 +42,18 @@ function countFrom(graph, threshold) {
 const thresholdAt = (step) => Number((largest * (step / SLIDER_STEPS) ** 2).toPrecision(2));
 const stepOf = (threshold) => largest > 0 ? Math.round(SLIDER_STEPS * Math.sqrt(threshold / largest)) : 0;
 
-function degreesFrom(graph, threshold) {
+function degreesShown(graph) {
   const degree = new Array(nodeCount).fill(0);
-  for (const edge of graph.ranked.slice(0, countFrom(graph, threshold))) {
+  for (const edge of shownEdges(graph)) {
     degree[graph.rows[edge]] += 1;
     degree[graph.cols[edge]] += 1;
   }
   return degree;
 }
 
-/* A node's neighbours in a graph, the strongest first. */
-function neighboursOf(graph, node, threshold) {
-  return graph.ranked.slice(0, countFrom(graph, threshold))
+/* A node's neighbours by the edges shown, the strongest first. */
+function neighboursOf(graph, node) {
+  return shownEdges(graph)
     .filter((edge) => graph.rows[edge] === node || graph.cols[edge] === node)
     .map((edge) => ({ node: graph.rows[edge] === node ? graph.cols[edge] : graph.rows[edge], edge, weight: graph.weights[edge] }));
 }
@@ -86,11 +86,13 @@ function allDigits(value) {
 function edgesCsv(graph) {
   const field = (text) => /[",\r\n]/.test(text) || text === "" ? `"${text.replaceAll('"', '""')}"` : text;
   const touched = new Set([...graph.rows, ...graph.cols]);
-  const lines = ["source,target,weight"];
+  const more = Object.values(graph.columns), empty = ",".repeat(more.length);
+  const lines = [["source,target,weight", ...Object.keys(graph.columns)].join(",")];
   graph.rows.forEach((row, edge) => {
-    lines.push(`${field(run.nodes[row])},${field(run.nodes[graph.cols[edge]])},${allDigits(graph.weights[edge])}`);
+    const numbers = [graph.weights, ...more].map((values) => allDigits(values[edge]));
+    lines.push([field(run.nodes[row]), field(run.nodes[graph.cols[edge]]), ...numbers].join(","));
   });
-  run.nodes.forEach((name, node) => { if (!touched.has(node) && !graph.lacks.has(node)) lines.push(`${field(name)},,`); });
+  run.nodes.forEach((name, node) => { if (!touched.has(node) && !graph.lacks.has(node)) lines.push(`${field(name)},,${empty}`); });
   return lines.join("\r\n") + "\r\n";
 }
 

@@ -44,8 +44,10 @@ class GraphView {
       { selector: "node.absent", style: { "background-color": "#fff", "border-color": SOFT, "border-style": "dotted", "border-width": 1.5, color: SOFT } },
       { selector: "edge", style: {
         "curve-style": "haystack", "haystack-radius": 0, width: "data(width)", "line-color": "data(colour)", "line-opacity": .75, "z-index": 1 } },
+      { selector: "edge.firm", style: { "line-opacity": .9, "z-index": 2 } },
+      { selector: "edge.faint", style: { "line-opacity": .2 } },
       { selector: "edge.own", style: { "line-style": "dashed", "line-dash-pattern": [7, 4] } },
-      { selector: "edge.below", style: { display: "none" } },
+      { selector: "edge.below, edge.unstable", style: { display: "none" } },
       { selector: "node.named", style: { "text-opacity": 1 } },
       { selector: "node.right", style: { "text-valign": "center", "text-halign": "right", "text-margin-x": 2, "text-margin-y": 0 } },
       { selector: "node.bottom", style: { "text-valign": "bottom", "text-margin-y": 2 } },
@@ -88,9 +90,29 @@ class GraphView {
   /* The edge as cytoscape wants it. */
   edgeOf(edge) {
     const { graph } = this;
-    return { group: "edges", classes: hasSilos && !isShared(graph, edge) ? "own" : "",
+    return { group: "edges", classes: [hasSilos && !isShared(graph, edge) ? "own" : "", this.standing(edge)].join(" "),
       data: { id: `e${edge}`, edge, source: `n${graph.rows[edge]}`, target: `n${graph.cols[edge]}`,
         width: .8 + WIDEST * Math.sqrt(graph.weights[edge] / largest), colour: colourOf(graph, edge) } };
+  }
+
+  /* How an edge looks that enough half-samples found, and how one that they did not. */
+  standing(edge) {
+    if (!this.graph.columns.stability) return "";
+    return isStable(this.graph, edge) ? "firm" : state.hide ? "unstable" : "faint";
+  }
+
+  /* After the bar was moved, or what is below it hidden; only edges that change are touched. */
+  setStable() {
+    if (!this.graph.columns.stability) return;
+    this.cy.batch(() => this.edges.forEach((one) => {
+      const standing = this.standing(one.data("edge"));
+      if (!one.hasClass(standing)) one.removeClass("firm faint unstable").addClass(standing);
+    }));
+  }
+
+  /* How many of the edges drawn are not hidden. */
+  get visible() {
+    return state.hide ? this.drawn.slice(0, this.shown).filter((edge) => isStable(this.graph, edge)).length : this.shown;
   }
 
   /* Show the edges from this weight on; only those that come or go are touched, and made when they first come. */
@@ -112,7 +134,7 @@ class GraphView {
       this.cy.elements().removeClass("faded near chosen");
       const chosen = node === null ? null : this.cy.getElementById(`n${node}`);
       if (chosen && chosen.nonempty()) {
-        const edges = chosen.connectedEdges().not(".below");
+        const edges = chosen.connectedEdges().not(".below, .unstable");
         const near = edges.connectedNodes().union(chosen);
         this.cy.elements().not(edges).not(near).not(".backdrop").addClass("faded");
         near.addClass("near");

@@ -2,7 +2,7 @@
 
 const MOST_THUMBS = 24, THUMB_EDGES = 400;
 
-const state = { graph: others[0] || main, threshold: run.threshold, node: null };
+const state = { graph: others[0] || main, threshold: run.threshold, bar: halves ? halves.percent : 0, hide: false, node: null };
 const views = [];
 
 /* What a pointer is over, in words. */
@@ -24,12 +24,12 @@ function edgeText(graph, edge) {
     if (!graph.main) lines.push(main.weightOf.has(code) ? `consensus: ${short(main.weightOf.get(code))}` : "not in the consensus");
     lines.push(`an edge of ${having(code).length} of ${counted(observing(code).length, "silo")}`);
   }
-  return lines.join("\n");
+  return [...lines, ...stabilityLine(graph, edge)].join("\n");
 }
 
 function nodeText(graph, node) {
   if (graph.lacks.has(node)) return `${run.nodes[node]}\nnot observed in ${graph.name}`;
-  const near = neighboursOf(graph, node, state.threshold);
+  const near = neighboursOf(graph, node);
   const names = near.slice(0, 5).map((one) => `${run.nodes[one.node]} (${short(one.weight)})`);
   const rest = near.length > 5 ? ` and ${near.length - 5} more` : "";
   return `${run.nodes[node]}\n${counted(near.length, "neighbour")} shown in ${graph.name}${near.length ? `: ${names.join(", ")}${rest}` : ""}`;
@@ -134,10 +134,10 @@ function drawThumb(thumb) {
   context.scale(scale, scale);
   const fit = Math.min(width, height) - 2 * pad;
   const at = (node) => [width / 2 + fit * (run.layout.places[node][0] - .5), height / 2 - fit * (run.layout.places[node][1] - .5)];
-  const strongest = graph.ranked.slice(0, Math.min(countFrom(graph, state.threshold), THUMB_EDGES));
+  const strongest = shownEdges(graph).slice(0, THUMB_EDGES);
   for (const edge of strongest.reverse()) {
     context.strokeStyle = colourOf(graph, edge);
-    context.globalAlpha = .75;
+    context.globalAlpha = isStable(graph, edge) ? .75 : .18;
     context.lineWidth = .5 + 2 * Math.sqrt(graph.weights[edge] / largest);
     context.beginPath(); context.moveTo(...at(graph.rows[edge])); context.lineTo(...at(graph.cols[edge])); context.stroke();
   }
@@ -150,9 +150,9 @@ const drawThumbs = () => document.querySelectorAll(".thumb").forEach(drawThumb);
 
 /* What is said of a view: how many edges it shows, and of how many. */
 function countText(view) {
-  const { graph } = view, above = countFrom(graph, state.threshold);
+  const { graph } = view, above = shownEdges(graph).length;
   const text = `${above.toLocaleString("en")} of ${counted(graph.total, "edge")}`;
-  if (view.shown < above) return `${text}, the strongest ${view.shown.toLocaleString("en")} drawn`;
+  if (view.visible < above) return `${text}, the strongest ${view.visible.toLocaleString("en")} drawn`;
   return text;
 }
 
@@ -170,11 +170,11 @@ function listNeighbours() {
   if (state.node === null) return;
   panel.replaceChildren();
   for (const graph of others.length ? [main, state.graph] : [main]) {
-    const near = neighboursOf(graph, state.node, state.threshold), list = element("ul");
-    for (const { node, weight } of near.slice(0, 30)) {
-      const item = element("li"), button = element("button", run.nodes[node], { type: "button" });
+    const near = neighboursOf(graph, state.node), list = element("ul");
+    for (const { node, edge, weight } of near.slice(0, 30)) {
+      const item = element("li", null, { class: isStable(graph, edge) ? "" : "unsure" }), part = stabilityOf(graph, edge), button = element("button", run.nodes[node], { type: "button" });
       button.addEventListener("click", () => choose(node));
-      item.append(button, element("span", short(weight), { class: "number" }));
+      item.append(button, element("span", part === null ? short(weight) : `${short(weight)}, found in ${percentText(part)}`, { class: "number" }));
       list.append(item);
     }
     const more = near.length > 30 ? `, the strongest 30 listed` : "";

@@ -5,6 +5,7 @@ const later = (work, milliseconds = 120) => {
   return () => { clearTimeout(waiting); waiting = setTimeout(work, milliseconds); };
 };
 const drawDegreesLater = later(() => { if (charted) drawDegrees(); }), drawThumbsLater = later(drawThumbs, 60);
+const drawRestLater = later(() => { if (charted) { drawMatrices(); drawTable(); } });
 const allViews = () => [...views, ...brainViews];
 
 function setThreshold(threshold) {
@@ -13,11 +14,25 @@ function setThreshold(threshold) {
   byId("threshold-text").textContent = text;
   byId("threshold").setAttribute("aria-valuetext", `weight ${text}`);
   allViews().forEach((view) => view.setThreshold(threshold));
+  refreshEdges();
+}
+
+/* After other edges are shown. */
+function refreshEdges() {
   if (state.node !== null) allViews().forEach((view) => view.highlight(state.node));
   refreshCounts();
   listNeighbours();
   drawThumbsLater();
   drawDegreesLater();
+}
+
+/* The bar in per cent of half-samples, and whether edges below it are hidden. */
+function setBar(bar, hide = state.hide) {
+  Object.assign(state, { bar, hide });
+  allViews().forEach((view) => view.setStable());
+  sayStability();
+  refreshEdges();
+  drawRestLater();
 }
 
 function choose(node) {
@@ -65,6 +80,7 @@ function showGraph(graph) {
   for (const view of [views[1], ...brainViews]) view.draw(graph);
   document.querySelectorAll(".thumb").forEach((thumb) => thumb.setAttribute("aria-pressed", String(thumb.graph === graph)));
   setThreshold(state.threshold);
+  sayStability();
   [views[1], ...brainViews].forEach((view) => view.placeNames());
   table.graph = graph;
   byId("table-graph").value = run.graphs.indexOf(graph);
@@ -75,7 +91,7 @@ function showGraph(graph) {
 
 function sayBrain() {
   const where = run.spatial ? ` The file ${run.spatial}, written beside this page, turns the consensus in space.` : "";
-  byId("brain-says").textContent = `${state.graph.name}, from three sides, with the threshold set above. Coordinates are in MNI space.${where}`;
+  byId("brain-says").textContent = `${state.graph.name}, from three sides, with the ${halves ? "sliders" : "threshold"} set above. Coordinates are in MNI space.${where}`;
 }
 
 /* Graphs to choose from, those of a site together. */
@@ -96,6 +112,7 @@ function buildControls() {
   byId("threshold").value = stepOf(state.threshold);
   byId("silo").addEventListener("change", () => showGraph(run.graphs[byId("silo").value]));
   byId("threshold").addEventListener("input", () => setThreshold(thresholdAt(Number(byId("threshold").value))));
+  buildBar();
   byId("find").addEventListener("input", () => search(false));
   byId("find").addEventListener("keydown", (event) => {
     if (event.key === "Enter") search(true);
@@ -106,6 +123,15 @@ function buildControls() {
   byId("reset").addEventListener("click", () => { choose(null); allViews().forEach((view) => view.fit()); });
   byId("matrix-kind").addEventListener("change", drawMatrices);
   window.addEventListener("resize", later(() => allViews().forEach((view) => view.fit()), 150));
+}
+
+function buildBar() {
+  byId("stability").hidden = !halves;
+  if (!halves) return;
+  byId("bar").value = state.bar;
+  byId("halves-says").textContent = `Each of ${halves.halves} half-samples has ${halves.of}${halves.of.includes("silos") && !halves.of.includes("rows") ? "; those of a silo’s own graph, half of its rows" : ""}. Edges that few of them found may be chance.`;
+  byId("bar").addEventListener("input", () => setBar(Number(byId("bar").value)));
+  byId("hide").addEventListener("change", () => setBar(state.bar, byId("hide").checked));
 }
 
 function fillLegend() {
@@ -121,6 +147,14 @@ function fillLegend() {
     entry.append(element("i", null, { class: "key ring" }), "a node that this silo lacks");
     legend.append(entry);
   }
+  if (halves) {
+    const [firm, faint] = [["firm", "dark: found in at least"], ["faint", "faint: found in less than"]].map(([kind, before]) => {
+      const entry = element("span");
+      entry.append(element("i", null, { class: `key ${kind}` }), element("span", null, { class: "bar-says", "data-before": before }));
+      return entry;
+    });
+    legend.append(firm, faint);
+  }
   const few = nodeCount > run.fluid ? ` With ${nodeCount.toLocaleString("en")} nodes, drawings show only the ${run.drawn.toLocaleString("en")} strongest edges and the nodes they join; the matrices show all.` : "";
   legend.append(element("span", "Thicker is stronger."));
   const start = run.threshold > 0 ? ` At first, edges from weight ${short(run.threshold)} on are shown: about ${short(run.degree || 5)} neighbours for each node of a silo${run.degree ? ", as was asked for" : ""}.` : "";
@@ -129,11 +163,11 @@ function fillLegend() {
 
 let charted = false;
 function drawCharts() {
-  const groups = new Set(run.community).size;
-  byId("matrix-says").textContent = `Rows and columns are nodes, ordered so that those of a group stand together${groups > 1 ? ` (${counted(groups, "group")}${perCell === 1 ? ", framed" : ""})` : ""}. `
-    + (perCell > 1 ? `Each cell stands for ${perCell} × ${perCell} nodes and shows their largest weight. ` : "") + "All weights are shown, whatever the slider says.";
+  byId("coupling-section").hidden = !run.coupling;
+  byId("coupling-says").textContent = run.coupling ? run.coupling.says : "";
   const work = [buildTable, drawContributions, drawSimilarity, drawDegrees, drawConvergence, drawMatrices];
   if (!hasSilos) work.splice(1, 2);
+  if (run.coupling) work.splice(-1, 0, drawCoupling);
   charted = true;
   // One after the other, so that the page answers in between
   const next = () => {
@@ -145,13 +179,21 @@ function drawCharts() {
   next();
 }
 
+function sayMatrices() {
+  const groups = new Set(run.community).size;
+  const which = !halves ? "All weights are shown, whatever the slider says."
+    : state.hide ? `Only edges found ${barText()} are shown, of any weight.` : `Edges of any weight are shown; grey are those found in less than ${state.bar}% of half-samples.`;
+  byId("matrix-says").textContent = `Rows and columns are nodes, ordered so that those of a group stand together${groups > 1 ? ` (${counted(groups, "group")}${perCell === 1 ? ", framed" : ""})` : ""}. `
+    + (perCell > 1 ? `Each cell stands for ${perCell} × ${perCell} nodes and shows their largest weight. ` : "") + which;
+}
+
 fillWords();
 fillLegend();
 buildControls();
 buildViews();
 buildBrain();
 buildThumbs();
-if (views[1]) showGraph(state.graph); else { brainViews.forEach((view) => view.draw(main)); setThreshold(state.threshold); }
+if (views[1]) showGraph(state.graph); else { brainViews.forEach((view) => view.draw(main)); setThreshold(state.threshold); sayStability(); }
 allViews().forEach((view) => view.fit());
 // What is below the first screen waits until the page can be read
 window.addEventListener("load", () => setTimeout(drawCharts, 0));

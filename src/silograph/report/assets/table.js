@@ -10,6 +10,7 @@ function tableColumns() {
     { key: "target", title: "target", value: name("cols"), text: name("cols") },
     { key: "weight", title: "weight", number: true, value: (edge) => graph.weights[edge], text: (edge) => even(graph.weights[edge]) },
   ];
+  columns.push(...stabilityColumns(graph));
   if (!hasSilos) return columns;
   const inMain = (edge) => main.weightOf.get(graph.code[edge]) || 0;
   const count = (edge) => having(graph.code[edge]).length;
@@ -18,10 +19,19 @@ function tableColumns() {
   return columns;
 }
 
+function stabilityColumns(graph) {
+  const { stability, low, high } = graph.columns;
+  if (!stability) return [];
+  return [
+    { key: "stability", title: "found in half-samples", number: true, part: (edge) => stability[edge], value: (edge) => stability[edge], text: (edge) => percentText(stability[edge]) },
+    { key: "interval", title: "weight there, 5% to 95%", number: true, value: (edge) => low[edge], text: (edge) => `${even(low[edge])} to ${even(high[edge])}` },
+  ];
+}
+
 function drawTable() {
   const { graph } = table, columns = tableColumns(), query = table.query.trim().toLowerCase();
   const sorted = columns.find((column) => column.key === table.sort) || columns[2];
-  const found = graph.rows.map((_, edge) => edge).filter((edge) => !query
+  const found = graph.rows.map((_, edge) => edge).filter((edge) => !isHidden(graph, edge)).filter((edge) => !query
     || run.nodes[graph.rows[edge]].toLowerCase().includes(query) || run.nodes[graph.cols[edge]].toLowerCase().includes(query));
   const keys = new Map(found.map((edge) => [edge, sorted.value(edge)])), sign = table.down ? -1 : 1;
   const order = new Intl.Collator("en", { numeric: true }).compare;
@@ -29,13 +39,17 @@ function drawTable() {
   found.sort((a, b) => sign * compare(keys.get(a), keys.get(b)) || a - b);
   drawHead(columns, sorted);
   byId("edges-table").tBodies[0].replaceChildren(...found.slice(0, table.rows).map((edge) => {
-    const row = element("tr");
-    row.append(...columns.map((column) => element("td", column.text(edge), { class: column.number ? "number" : "" })));
+    const row = element("tr", null, { class: isStable(graph, edge) ? "" : "unsure" });
+    row.append(...columns.map((column) => {
+      const cell = element("td", column.text(edge), { class: `${column.number ? "number" : ""}${column.part ? " part" : ""}` });
+      if (column.part) cell.style.setProperty("--part", percentText(column.part(edge)));
+      return cell;
+    }));
     return row;
   }));
   const total = graph.rows.length < graph.total ? ` (of the strongest ${graph.rows.length.toLocaleString("en")}; all ${graph.total.toLocaleString("en")} are in ${graph.file} of the run)` : "";
   const shown = Math.min(table.rows, found.length);
-  byId("table-status").textContent = `${counted(found.length, "edge")}${hasSilos ? ` of ${graph.name}` : ""}${query ? " found" : ""}${total}${shown < found.length ? `, ${shown} shown` : ""}`;
+  byId("table-status").textContent = `${counted(found.length, "edge")}${hasSilos ? ` of ${graph.name}` : ""}${query ? " that match" : ""}${state.hide && graph.columns.stability ? `, found ${barText()}` : ""}${total}${shown < found.length ? `, ${shown} shown` : ""}`;
   byId("more").hidden = shown >= found.length;
   byId("download").textContent = `Download ${graph.rows.length < graph.total ? "these" : "all"} edges ${hasSilos ? `of ${clipped(graph.name, 20)} ` : ""}(CSV)`;
 }

@@ -7,6 +7,9 @@ function fillWords() {
   const verdict = byId("verdict");
   verdict.textContent = run.verdict.text;
   verdict.classList.add(run.verdict.good === null ? "none" : run.verdict.good ? "good" : "bad");
+  const told = byId("stable-badge");
+  if (halves) told.textContent = `${countStable(main).toLocaleString("en")} of ${counted(main.rows.length, "edge")} in ≥ ${halves.percent}% of half-samples`;
+  told.hidden = !halves || main.rows.length < main.total;
   byId("doubts").hidden = !run.doubts.length;
   byId("doubts-list").append(...run.doubts.map((text) => element("li", text)));
   for (const answer of run.reading) {
@@ -25,8 +28,8 @@ function fillSilos() {
   if (!hasSilos) { byId("silos-section").hidden = true; return; }
   const table = byId("silos-table");
   const head = element("tr");
-  const lacks = run.silos.some((silo) => silo.missing.length), drops = run.silos.some((silo) => silo.dropped);
-  const columns = ["silo", "samples", ...(drops ? ["rows dropped"] : []), "edges", "weight on edges of its own", "contribution γ", "share", ...(lacks ? ["nodes not observed"] : [])];
+  const lacks = run.silos.some((silo) => silo.missing.length), drops = run.silos.some((silo) => silo.dropped), stable = run.silos.some((silo) => silo.stable !== null);
+  const columns = ["silo", "samples", ...(drops ? ["rows dropped"] : []), "edges", ...(stable ? ["stable edges"] : []), "weight on edges of its own", "contribution γ", "share", ...(lacks ? ["nodes not observed"] : [])];
   columns.forEach((name, column) => head.append(element("th", name, { scope: "col", class: column ? "number" : "" })));
   table.append(element("thead"), element("tbody"));
   table.tHead.append(head);
@@ -40,7 +43,7 @@ function fillSilos() {
     site = silo.site;
     const row = element("tr");
     const weight = silo.fused ? "∞ (fused)" : told(silo.contribution, even);
-    const cells = [told(silo.samples), ...(drops ? [String(silo.dropped)] : []), told(silo.edges), silo.here ? percent(silo.own) : "kept by the site", weight, told(silo.share, percent)];
+    const cells = [told(silo.samples), ...(drops ? [String(silo.dropped)] : []), told(silo.edges), ...(stable ? [told(silo.stable)] : []), silo.here ? percent(silo.own) : "kept by the site", weight, told(silo.share, percent)];
     const name = silo.silos ? `${silo.name} (${counted(silo.silos, "silo")} together)` : silo.name;
     row.append(element("th", name, { scope: "row" }), ...cells.map((text) => element("td", text, { class: "number" })));
     if (lacks) row.append(element("td", silo.missing.length ? `${silo.missing.length}: ${some(silo.missing)}` : "none", { class: "names", title: silo.missing.join(", ") }));
@@ -51,6 +54,7 @@ function fillSilos() {
     byId("drawn-says").textContent = `Of ${counted(run.silos.length, "silo")}, graphs, contributions and similarities of the ${drawn} farthest from the consensus are drawn `
       + "on this page. The table above has all; the graphs of the others are in the run’s folder.";
   }
+  if (stable) byId("stable-edges-says").textContent = `Stable edges are those found in at least ${halves.percent}% of half-samples, each half of the silo’s rows.`;
   if (run.kept.length) {
     byId("kept-says").textContent = `${counted(run.kept.length, "site")} kept ${run.kept.length === 1 ? "its graph" : "their graphs"} `
       + `(${some(run.kept)}): only what ${run.kept.length === 1 ? "it" : "they"} told is shown.`;

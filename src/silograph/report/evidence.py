@@ -1,0 +1,93 @@
+"""What the page says beyond the optimum: how stable edges are, how the coupling was chosen, which edges were kept."""
+
+from typing import Any
+
+import numpy as np
+
+from silograph.analysis.choosing import MIDDLE
+from silograph.graph.graph import Graph
+from silograph.runs.reader import RunData
+
+DIGITS = 3  # of bounds, which are shown with two
+HALVES_OF = {"rows": "half of every silo's rows", "silos": "half of the silos"}
+
+
+def stability_of(run: RunData) -> dict[str, Any] | None:
+    """What the page's slider needs: where it starts, and how many edges may be false at each per cent."""
+    told = run.record.stability
+    if told is None or run.stability is None:
+        return None
+    basis = run.stability.false_edges(None)
+    bounds = [None if percent == 0 else float(f"{basis.bound(percent / 100):.{DIGITS}g}") for percent in range(101)]
+    return {"halves": told.half_samples, "of": halves_of(run), "percent": round(100 * told.threshold), "bounds": bounds}
+
+
+def edge_columns(run: RunData, silo: str | None, graph: Graph) -> dict[str, np.ndarray]:
+    """The columns that the run's own table of edges has beyond the weight; none where nothing is told."""
+    told = run.stability
+    if told is None or (silo is not None and silo not in told.study.silos):
+        return {}
+    return dict(told.columns(silo, graph))
+
+
+def stability_says(run: RunData) -> tuple[str, ...]:
+    """How many edges are stable, and how many of them may be false."""
+    told = run.record.stability
+    if told is None:
+        return ()
+    whose = "edges of the consensus" if run.silos else "edges"
+    counts = f"{told.stable_edges} of {told.edges} {whose} were found in at least {told.threshold:.0%} of half-samples"
+    quorum = (
+        (f"{told.quorum_edges} edges are that stable in at least {told.quorum} silos (quorum/ in the run's folder).",)
+        if told.quorum is not None
+        else ()
+    )
+    return (f"{counts} ({told.half_samples}, each with {halves_of(run)}).", told.says, *quorum)
+
+
+def halves_of(run: RunData) -> str:
+    """What a half-sample of the consensus, or of the only graph, has."""
+    assert run.record.stability is not None
+    return HALVES_OF[run.record.stability.of] if run.silos else "half of the rows"
+
+
+def kept_says(run: RunData) -> tuple[str, ...]:
+    """Which of the optimum's edges the graphs have, where they do not have all."""
+    whole, kept = run.result.optimum_degree, run.result.mean_degree
+    if whole is None or kept is None or whole <= kept + 0.05:
+        return ()
+    return (
+        f"The graphs keep the strongest edges of the optimum, so that each node has {_one_digit(kept)} neighbours on "
+        f"average; the whole optimum has {_one_digit(whole)}.",
+    )
+
+
+def coupling_of(run: RunData) -> dict[str, Any] | None:
+    """The couplings tried, their loss, and what was made of it; nothing where the coupling was given."""
+    curve, chosen = run.result.coupling_curve, run.result.coupling
+    if not curve or chosen is None:
+        return None
+    least = min(curve, key=lambda tried: tried.loss).coupling
+    return {
+        "tried": [tried.coupling for tried in curve],
+        "losses": [tried.loss for tried in curve],
+        "chosen": chosen,
+        "least": least,
+        "says": _coupling_says(chosen, least),
+    }
+
+
+def _coupling_says(chosen: float, least: float) -> str:
+    about = "At 0 each silo is learned alone; around 1 all fuse."
+    if least == 0:
+        return f"Rows that were held out are explained best by silos alone: the coupling is 0. {about}"
+    if least == MIDDLE:
+        return f"The coupling is {chosen:.2g}, which has the least loss on rows that were held out. {about}"
+    return (
+        f"The coupling is {chosen:.2g}. The least loss on rows that were held out is at {least:g}; as the loss alone "
+        f"is noisy, half way to {MIDDLE:g}, the middle of those tried, was taken (on a logarithmic scale). {about}"
+    )
+
+
+def _one_digit(number: float) -> str:
+    return f"{number:.1f}".removesuffix(".0")

@@ -1,0 +1,20 @@
+"""What a report says, for the tests: the data inside its page, and its answers in words."""
+
+import json
+import re
+
+from silograph.report.layout import layout_of
+from silograph.report.measures import overlaps
+from silograph.report.reading import reading
+
+
+def data_of(page):
+    """The data inside a page."""
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page.read_text("utf-8"), re.DOTALL)
+    return json.loads(found.group(1))
+
+
+def words_of(run):
+    """All answers of a run, as one text."""
+    alike = overlaps([*run.graphs.values(), run.main])
+    return " ".join(line for one in reading(run, layout_of(run).community, alike) for line in one.sentences)
