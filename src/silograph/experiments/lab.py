@@ -27,10 +27,13 @@ Job = TypeVar("Job", bound="DataclassInstance")
 
 Arrays = dict[str, np.ndarray]
 # What learns, and of this package what only shows results: a new colour must not cost a new run
-LEARNING = ("_util", "data", "datasets", "engine", "experiments", "graph", "local", "methods", "metrics.py", "protocol")
+LEARNING = (
+    "_util", "analysis", "data", "datasets", "engine", "estimators", "experiments", "graph", "local", "methods",
+    "metrics.py", "protocol",
+)  # fmt: skip
 SHOWING = (
-    "catalogue", "claims", "comparison", "evidence", "figure", "files", "findings", "index", "lab", "outcome",
-    "printed", "selection", "session", "table",
+    "accuracy", "catalogue", "claims", "comparison", "evidence", "figure", "files", "findings", "index", "lab",
+    "outcome", "printed", "selection", "session", "table",
 )  # fmt: skip
 LIBRARIES = ("numpy", "scipy", "numba", "scikit-learn", "networkx")  # whose versions may change a number
 SECONDS = "/seconds"  # how the name of an array ends that tells what a method cost
