@@ -223,7 +223,7 @@ for each edge, its mean weight and an interval that holds 90 % of half-samples. 
 The data must be as they were in the run. How stable the consensus is cannot be told here: that takes the other sites'
 rows.
 
-  silograph site stability connectome-20250314-0912.1 --half-samples 100 --stable 0.9
+  silograph site stability 746b8f61772df3e4.1 --half-samples 100 --stable 0.9
 """
 
 
