@@ -4,6 +4,7 @@
 `durable` outlasts a power cut: the disk is waited for, both for the content and for the folder's entry.
 """
 
+import glob
 import hashlib
 import json
 import os
@@ -79,6 +80,14 @@ def writing_folder(path: Path, *, replace: bool) -> Iterator[Path]:
         raise OutputError(f"{path}: cannot be written ({error.strerror}). Choose another place.") from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def bring_back(path: Path) -> None:
+    """Where `writing_folder` was killed between its two renames, so that no folder is there, bring the old back."""
+    for aside in path.parent.glob(f".{glob.escape(path.name)}.old.*"):
+        if not path.exists() and (aside / path.name).is_dir():
+            (aside / path.name).replace(path)
+            aside.rmdir()
 
 
 def make_folder(path: Path) -> None:

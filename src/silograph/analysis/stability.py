@@ -70,7 +70,7 @@ class StudyStability:
 
     n_halves: int
     of: Of  # of what the consensus' half-samples are; silos' own are always of rows
-    consensus: GraphStability
+    consensus: GraphStability | None  # None: not known, as at a site, which has its own rows only
     silos: Mapping[str, GraphStability]
 
 
@@ -82,11 +82,8 @@ class Half:
     silos: Mapping[str, Matrix]
 
 
-def check_stability(n_halves: int, settings: StudySettings, *, has_rows: bool) -> None:
-    """Raise unless so many half-samples make sense."""
-    check_whole("stability", n_halves, least=0)
-    if n_halves == 0:
-        return
+def check_halves(n_halves: int, settings: StudySettings) -> None:
+    """Raise unless the method's graphs can be learned from so many half-samples."""
     if n_halves % 2:
         raise ParameterError(f"stability: half-samples come in pairs. Expected an even number, got {n_halves}.")
     if settings.by_gradient:
@@ -94,6 +91,14 @@ def check_stability(n_halves: int, settings: StudySettings, *, has_rows: bool) -
             f"stability: {settings.method!r} leaves small weights on every pair, so that every pair would be stable. "
             "Use an exact method."
         )
+
+
+def check_stability(n_halves: int, settings: StudySettings, *, has_rows: bool) -> None:
+    """Raise unless so many half-samples make sense."""
+    check_whole("stability", n_halves, least=0)
+    if n_halves == 0:
+        return
+    check_halves(n_halves, settings)
     if settings.privacy.noisy:
         raise ParameterError("stability: half-samples are of exact rows, so that epsilon would promise too much.")
     if not has_rows:
@@ -215,7 +220,8 @@ class _Learner:
 
     def _beside(self, name: str) -> "Beside":
         study, settings = self.study, self.settings
-        pull = study.evidence.get(name, {}).get("pull", settings.pull_used) if "pull" in settings.used else None
+        chosen = study.evidence.get(name, {}).get("pull")
+        pull = pull_of(settings, chosen, rho=study.rho, beta=study.beta, n_silos=len(self.silos))
         return Beside(
             consensus=study.consensus if study.optimum is None else study.optimum.consensus,
             alpha=study.alpha,
@@ -255,6 +261,15 @@ class Beside:
     rho: float = 0.0
     pull: float | None = None  # of methods that have one, in units of 4β
     degree: float | None = None  # of the strongest edges that are kept; None: all are
+
+
+def pull_of(settings: StudySettings, chosen: float | None, *, rho: float, beta: float, n_silos: int) -> float | None:
+    """The pull of a silo in units of 4β: the one that it has chosen, the study's; None where its strength is found."""
+    if "pull" in settings.used:
+        return settings.pull_used if chosen is None else chosen
+    if settings.is_coupled and settings.weights == "equal":
+        return rho / n_silos / (4 * beta)
+    return None
 
 
 def silo_stability(

@@ -148,6 +148,8 @@ def _stability(record: RunRecord) -> list[str]:
         return []
     whose = "edges" if record.kind == "table" else "consensus edges"
     halves = f"{told.half_samples} half-samples (of {told.of})"
+    if told.stable_edges is None:
+        return [f"stability: of each silo's own edges, by {halves}. {told.says}"]
     facts = [
         f"stability: {told.stable_edges} of {told.edges} {whose} were found in at least {told.threshold:.0%} of "
         f"{halves}. {told.says}"

@@ -16,7 +16,7 @@ from silograph.analysis.choosing import chooses_coupling, learn_study
 from silograph.analysis.graphs import doubts_about_study
 from silograph.analysis.quorum import is_stable, quorum
 from silograph.analysis.scores import StudyScores, has_scores, scores_of
-from silograph.analysis.stability import StudyStability, check_stability, study_stability
+from silograph.analysis.stability import GraphStability, StudyStability, check_stability, study_stability
 from silograph.analysis.tables import TableFacts, doubts_about_tables, facts_of
 from silograph.data.blocks import fit_in_memory, moments_of_blocks
 from silograph.data.bounded import RowBounds
@@ -375,11 +375,11 @@ class ConsensusGraph(BaseEstimator):
     @property
     def consensus_stability_(self) -> Matrix:
         """In which part of half-samples each pair is an edge of the consensus (nodes, nodes)."""
-        return self._dense(self.stability_.consensus.frequency, 0.0)
+        return self._dense(self._told(None).frequency, 0.0)
 
     def stable_graph(self, threshold: float = 0.9, silo: str | None = None) -> Graph:
         """The edges of the consensus, or of a silo, that at least this part of half-samples has."""
-        told = self.stability_.consensus if silo is None else self.stability_.silos[silo]
+        told = self._told(silo)
         w = self._study.consensus if silo is None else self._study.graphs[silo]
         own = None if silo is None else self._study.nodes[silo]
         names = tuple(self.feature_names_in_)
@@ -389,6 +389,11 @@ class ConsensusGraph(BaseEstimator):
         """The edges that are stable in at least so many silos, weighted by their mean there."""
         found = quorum(self._study.graphs, self.stability_.silos, least, threshold)
         return graph_on(self._pairs, found.weights, tuple(self.feature_names_in_))
+
+    def _told(self, silo: str | None) -> GraphStability:
+        told = self.stability_.consensus if silo is None else self.stability_.silos[silo]
+        assert told is not None  # all silos are here
+        return told
 
     def _kept_scores(self) -> StudyScores:
         check_is_fitted(self, "graphs_")

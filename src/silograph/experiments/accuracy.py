@@ -143,8 +143,8 @@ def _coupling(contests: Mapping[Family, Sequence[Arrays]]) -> str:
     head = ["family", "coupling (median)", "personal", "each alone", "gain over coupling 0", "regret, personal"]
     said = (
         f"The default against the best of the couplings {', '.join(f'{c:g}' for c in COUPLINGS)}, the best being "
-        f"chosen anew, with the truth, for each draw and each kind of graph. Mean regret over the families: {mean[0]:.3f} "
-        f"personal, {mean[1]:.3f} consensus."
+        f"chosen anew, with the truth, for each draw and each kind of graph. Mean regret over the families: "
+        f"{mean[0]:.3f} personal, {mean[1]:.3f} consensus."
     )
     return "\n\n".join(("## The coupling that is chosen", said, _table([*head, "regret, consensus"], rows)))
 
@@ -160,8 +160,8 @@ def _calibration(stable: Mapping[Family, Sequence[Arrays]]) -> str:
     head = ["family", "graphs", "stable pairs", "true, of these", "false (realised)", "false (bound)"]
     said = (
         f"Pairs that are an edge in at least {STABLE:.0%} of {HALVES} half-samples, in the mean over draws (and "
-        "silos). The bound is on the expected number of stable pairs that a half-sample has no more often than pairs at "
-        "random: that is all false pairs on null data. On the others, false pairs that the data favour (neighbours of "
+        "silos). The bound is on the expected number of stable pairs that a half-sample has no more often than pairs "
+        "at random: that is all false pairs on null data. On the others, false pairs that the data favour (neighbours of "
         "one node, edges that some silos have and the consensus has not) are beyond it."
     )
     return "\n\n".join(("## Are stable edges true?", said, _table(head, rows)))

@@ -163,12 +163,11 @@ def covariance(law: Law, adjacency: Matrix) -> Matrix:
     laplacian = np.diag(np.abs(adjacency).sum(axis=0)) - adjacency
     if law == "null":
         return eye
-    out = np.asarray(
+    return np.asarray(
         np.linalg.pinv(laplacian, hermitian=True) + NOISE**2 * eye
         if law == "laplacian"
         else np.linalg.inv(laplacian + RIDGE * eye)
     )
-    return out
 
 
 def _signals(of_row: Matrix, law: Law, n_samples: int, rng: Generator) -> Matrix:

@@ -95,13 +95,13 @@ class FederationRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StabilityRecord:
-    """How many edges are stable, of the consensus or of the only graph."""
+    """How many edges are stable, of the consensus or of the only graph; of silos, their own records tell."""
 
     half_samples: int
     of: Literal["rows", "silos"]  # what they are halves of
     threshold: float  # the part of half-samples that makes an edge stable
     edges: int
-    stable_edges: int
+    stable_edges: int | None  # None: not known, as of the consensus at a site
     bound: float | None  # on the expected number of false ones among them; None: it says nothing
     says: str  # the same in words, with its assumption
     graphs: bool = False  # whether stable edges are graphs of their own, in stable/

@@ -22,6 +22,8 @@ from silograph.runs.reader import RunData
 from silograph.runs.record import FederationRecord, ResultRecord, RunRecord, SiloRecord, StabilityRecord, finite
 from silograph.runs.stability import RunStability, count_stable, quorum_graph
 
+NOT_OF_CONSENSUS = "How stable the consensus is cannot be told from these silos' rows alone."
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunContext:
@@ -103,24 +105,38 @@ def with_stability(
     run: RunData, stability: RunStability, *, threshold: float, graphs: bool = False, quorum: int | None = None
 ) -> RunData:
     """The run, and how stable its edges are; `graphs`: stable edges become graphs of their own."""
-    stable = {name: count_stable(stability, name, graph, threshold) for name, graph in run.graphs.items()}
-    n_stable, basis = count_stable(stability, None, run.main, threshold), stability.false_edges(None)
-    bound = basis.bound(threshold)
-    made = replace(run, stability=stability)
-    told = StabilityRecord(
-        half_samples=stability.n_halves,
-        of=stability.of,
-        threshold=threshold,
-        edges=run.main.n_edges,
-        stable_edges=n_stable,
-        bound=bound if bound < n_stable else None,
-        says=basis.says(threshold, n_stable),
-        graphs=graphs,
+    known = {name: graph for name, graph in run.graphs.items() if stability.knows(name)}
+    stable = {name: count_stable(stability, name, graph, threshold) for name, graph in known.items()}
+    told = replace(
+        stability_record(stability, None, run.main, threshold=threshold, graphs=graphs),
         quorum=quorum,
         quorum_edges=None if quorum is None else quorum_graph(stability, run.graphs, quorum, threshold)[0].n_edges,
     )
     silos = tuple(replace(silo, stable_edges=stable.get(silo.name)) for silo in run.record.silos)
-    return replace(made, record=replace(run.record, stability=told, silos=silos))
+    return replace(run, stability=stability, record=replace(run.record, stability=told, silos=silos))
+
+
+def stability_record(
+    stability: RunStability, silo: str | None, graph: Graph, *, threshold: float, graphs: bool
+) -> StabilityRecord:
+    """What half-samples tell of one graph: the consensus or the only one (None), or a silo's."""
+    told = StabilityRecord(
+        half_samples=stability.n_halves,
+        of=stability.of,
+        threshold=threshold,
+        edges=graph.n_edges,
+        stable_edges=None,
+        bound=None,
+        says=NOT_OF_CONSENSUS,
+        graphs=graphs,
+    )
+    if not stability.knows(silo):
+        return told
+    n_stable, basis = count_stable(stability, silo, graph, threshold), stability.false_edges(silo)
+    bound = basis.bound(threshold)
+    return replace(
+        told, stable_edges=n_stable, bound=bound if bound < n_stable else None, says=basis.says(threshold, n_stable)
+    )
 
 
 def silo_record(

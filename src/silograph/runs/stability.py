@@ -1,7 +1,7 @@
 """Scores and stability in a run's folder: scores.npz, stability.npz, and what they say of a graph's edges."""
 
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,13 +48,21 @@ class RunStability:
         """What the consensus' half-samples are halves of."""
         return self.study.of
 
+    def knows(self, silo: str | None) -> bool:
+        """Whether anything is known of the consensus or only graph (None), or of a silo's."""
+        return self.study.consensus is not None if silo is None else silo in self.study.silos
+
     def graph(self, silo: str | None) -> GraphStability:
         """That of the consensus or only graph (None), or of a silo."""
-        return self.study.consensus if silo is None else self.study.silos[silo]
+        found = self.study.consensus if silo is None else self.study.silos.get(silo)
+        if found is None:
+            whose = "the consensus" if silo is None else repr(silo)
+            raise GraphError(f"stability: of {whose} nothing is known here. Ask for that of silos that are here.")
+        return found
 
     def columns(self, silo: str | None, graph: Graph) -> dict[str, Vector]:
         """What is told of each edge of a graph, by column."""
-        place = self._place(graph)
+        place = _place(self.pairs, self.names, graph)
         return {name: values[place] for name, values in self.graph(silo).by_pair.items()}
 
     def false_edges(self, silo: str | None) -> FalseEdges:
@@ -63,9 +71,7 @@ class RunStability:
 
     def weights(self, graph: Graph) -> Vector:
         """A graph's weights, one per pair."""
-        out = np.zeros(self.pairs.size)
-        out[self._place(graph)] = graph.weights
-        return out
+        return weights_on(self.pairs, self.names, graph)
 
     def strengths(self, silo: str | None, graph: Graph) -> tuple[Vector, Vector]:
         """The interval of each node's sum of weights."""
@@ -74,14 +80,23 @@ class RunStability:
         told = self.graph(silo)
         return told.strength_low[at], told.strength_high[at]
 
-    def _place(self, graph: Graph) -> IntVector:
-        number = {name: node for node, name in enumerate(self.names)}
-        new = np.array([number[name] for name in graph.names])
-        ends = np.sort(np.array([new[graph.rows], new[graph.cols]]).reshape(2, -1), axis=0)
-        code = condensed_index(len(self.names), ends[0], ends[1])
-        if not self.pairs.is_all:
-            code = np.searchsorted(condensed_index(len(self.names), self.pairs.rows, self.pairs.cols), code)
-        return code.astype(np.int32)
+
+def weights_on(pairs: Pairs, names: Sequence[str], graph: Graph) -> Vector:
+    """A graph's weights, one per pair of the named nodes."""
+    out = np.zeros(pairs.size)
+    out[_place(pairs, names, graph)] = graph.weights
+    return out
+
+
+def _place(pairs: Pairs, names: Sequence[str], graph: Graph) -> IntVector:
+    """Where a graph's edges stand among the pairs."""
+    number = {name: node for node, name in enumerate(names)}
+    new = np.array([number[name] for name in graph.names])
+    ends = np.sort(np.array([new[graph.rows], new[graph.cols]]).reshape(2, -1), axis=0)
+    code = condensed_index(len(names), ends[0], ends[1])
+    if not pairs.is_all:
+        code = np.searchsorted(condensed_index(len(names), pairs.rows, pairs.cols), code)
+    return code.astype(np.int32)
 
 
 def count_stable(told: RunStability, silo: str | None, graph: Graph, threshold: float) -> int:
@@ -131,8 +146,9 @@ def dense(pairs: Pairs, values: Vector, elsewhere: float = -np.inf) -> Matrix:
 
 
 def write_stability(path: Path, told: RunStability) -> None:
-    """All numbers, each with one row per graph: the consensus, or the only graph, and then the silos."""
-    every = [told.study.consensus, *told.study.silos.values()]
+    """All numbers, each with one row per graph: the consensus or the only graph, where it is known, then the silos."""
+    first = [] if told.study.consensus is None else [told.study.consensus]
+    every = [*first, *told.study.silos.values()]
     arrays: Mapping[str, np.ndarray] = {
         "names": np.array(told.names, dtype=str),
         "rows": told.pairs.rows,
@@ -160,16 +176,13 @@ def read_stability(path: Path) -> RunStability:
                     **{name: values[name][k] for name in VALUES},
                     false_edges=bound_false_edges(_known(values["frequency"][k]), n_halves=n_halves),
                 )
-                for k in range(len(silos) + 1)
+                for k in range(len(values["frequency"]))
             ]
+            consensus = graphs.pop(0) if len(graphs) > len(silos) else None  # a site knows its silos only
+            own = dict(zip(silos, graphs, strict=True))
     except (OSError, KeyError, ValueError, IndexError, zipfile.BadZipFile) as error:
         raise GraphError(f"{path}: cannot be read ({error}). Run `silograph learn` again.") from error
-    study = StudyStability(
-        n_halves=n_halves,
-        of="rows" if of == "rows" else "silos",
-        consensus=graphs[0],
-        silos=dict(zip(silos, graphs[1:], strict=True)),
-    )
+    study = StudyStability(n_halves=n_halves, of="rows" if of == "rows" else "silos", consensus=consensus, silos=own)
     return RunStability(names=names, pairs=pairs, study=study)
 
 

@@ -31,7 +31,7 @@ from silograph.runs.layout import (
     RunLayout,
 )
 from silograph.runs.reader import RunData
-from silograph.runs.stability import quorum_graph, stable_graph, write_scores, write_stability
+from silograph.runs.stability import RunStability, quorum_graph, stable_graph, write_scores, write_stability
 
 
 def check_output(folder: Path, *, force: bool) -> None:
@@ -120,13 +120,20 @@ def write_graphs(folder: Path, graph: Graph, columns: Mapping[str, Vector] = Map
 def _write_graph(folder: Path, run: RunData, silo: str | None) -> None:
     """A graph of the run, and what half-samples tell of it."""
     graph, told, asked = run.main if silo is None else run.graphs[silo], run.stability, run.record.stability
-    if told is None or asked is None:
+    if told is None or asked is None or not told.knows(silo):
         write_graphs(folder, graph)
-        return
+    else:
+        write_told_graph(folder, graph, told, silo, threshold=asked.threshold, stable=asked.graphs)
+
+
+def write_told_graph(
+    folder: Path, graph: Graph, told: RunStability, silo: str | None, *, threshold: float, stable: bool
+) -> None:
+    """A graph, what half-samples tell of its edges and nodes and, if asked for, its `stable` edges by themselves."""
     write_graphs(folder, graph, told.columns(silo, graph))
-    stable = stable_graph(told, silo, graph, asked.threshold)
-    if asked.graphs:
-        write_graphs(folder / STABLE, stable, told.columns(silo, stable))
+    if stable:
+        some = stable_graph(told, silo, graph, threshold)
+        write_graphs(folder / STABLE, some, told.columns(silo, some))
     low, high = told.strengths(silo, graph)
     strengths = graph.adjacency().sum(axis=0)
     with (folder / NODES).open("w", encoding="utf-8", newline="") as file:

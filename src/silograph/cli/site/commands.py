@@ -213,6 +213,44 @@ def approve(
         approve_study(home, study, yes=yes, despite=despite_difference)
 
 
+STABILITY_HELP = """How stable the edges of your own graphs are: how often half of your rows bring each forth again.
+
+After a run has ended, your graphs are learned anew from half of your rows, and from the other half, and so on, beside
+the run's consensus, which stays as it is. Edges that most half-samples have do not hang on single rows. Nobody is asked
+and nothing leaves: the results of the run in this site's folder are written anew, with a column [bold]stability[/bold]
+for each edge, its mean weight and an interval that holds 90 % of half-samples. A second call replaces the first.
+
+The data must be as they were in the run. How stable the consensus is cannot be told here: that takes the other sites'
+rows.
+
+  silograph site stability 746b8f61772df3e4.1 --half-samples 100 --stable 0.9
+"""
+
+
+@app.command(help=STABILITY_HELP)
+@guard("the results are as they were")
+def stability(
+    run: Annotated[str, typer.Argument(help="The run, by the name of its folder in results/.")],
+    half_samples: Annotated[
+        int,
+        typer.Option(help="How many half-samples to learn, an even number. More tell finer parts, and take longer."),
+    ] = 50,
+    stable: Annotated[
+        float | None,
+        typer.Option(
+            metavar="PART",
+            help="Also write the graphs of edges found in at least this part of half-samples, such as 0.9, to stable/.",
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
+    folder: Folder = None,
+) -> None:
+    """Tell how stable the site's own graphs are."""
+    from silograph.cli.site.stability import show_stability
+
+    show_stability(site_folder(folder), run, half_samples, stable, as_json=as_json)
+
+
 RESTORED_HELP = """Go on after this site's folder was restored from an older copy.
 
 The coordinator keeps how far this site's audit log was. A site whose log does not have that entry, or whose budget is

@@ -9,15 +9,19 @@ from typing import Any
 from silograph._util.files import write_json
 from silograph._util.types import IntVector, Vector
 from silograph.analysis.doubts import Doubt
+from silograph.analysis.stability import pull_of
 from silograph.engine.study import StudyResult
 from silograph.federation.study_file import StudyFile
 from silograph.graph.graph import graph_on
 from silograph.graph.pairs import Pairs
-from silograph.methods.common.setup import SetupMethod
+from silograph.methods.common.setup import SCALARS, SetupMethod
 from silograph.privacy.statement import statement_of
 from silograph.protocol.messages import Reported
+from silograph.runs.layout import CONSENSUS
 from silograph.runs.results import RunContext, study_run
 from silograph.runs.writer import write_graphs, write_results
+
+ABOUT, STUDY, OWN = "about.json", "study.toml", "own"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -39,15 +43,18 @@ class OwnResults:
     doubts: Sequence[Doubt]
     setup: SetupMethod
     scalars: Mapping[str, float]  # what set-up found
+    n_silos: int  # of all sites
+    data: str  # the version of the site's data
+    shown: str | None  # of a masked sum: the pairs that enough sites have, as packed bits; None: all
     n_rounds: int
 
     def write_one(self, folder: Path) -> None:
         """The site's own graph, the consensus, and what is known of both."""
         (name, w), *_ = self.graphs.items()
-        write_graphs(folder / "own", graph_on(self.pairs, w, self.nodes, self.own_nodes[name]))
-        write_graphs(folder / "consensus", graph_on(self.pairs, self.consensus, self.nodes))
+        write_graphs(folder / OWN, graph_on(self.pairs, w, self.nodes, self.own_nodes[name]))
+        write_graphs(folder / CONSENSUS, graph_on(self.pairs, self.consensus, self.nodes))
         evidence = dict(self.evidence.get(name, {}))  # of the site's own graph, for its own people
-        write_json(folder / "about.json", {**self._about(), "evidence": evidence})
+        self._write_about(folder, {"evidence": evidence})
 
     def write_several(self, folder: Path) -> None:
         """The folder of a run over the site's silos, as far as the site knows it."""
@@ -72,7 +79,26 @@ class OwnResults:
         )
         record = replace(run.record, result=result, warnings={**run.record.warnings, **warned})
         write_results(folder, replace(run, record=record))
-        write_json(folder / "about.json", self._about())
+        self._write_about(folder, {})
+
+    def _write_about(self, folder: Path, more: Mapping[str, Any]) -> None:
+        write_json(folder / ABOUT, {**self._about(), **self._learned_by(), **more})
+        (folder / STUDY).write_bytes(self.study.text)
+
+    def _learned_by(self) -> dict[str, Any]:
+        """All that is needed to learn the own graphs once more beside the consensus: see `stability.py`."""
+        settings, rho, beta = self.study.settings, self.scalars["rho"], self.scalars["beta"]
+        chosen = {name: self.evidence.get(name, {}).get("pull") for name in self.graphs}
+        return {
+            "method": settings.method,
+            "nodes": self.nodes,
+            "parameters": {**{name: self.scalars[name] for name in SCALARS}, "zeta": settings.zeta_used},
+            "pull": {
+                name: pull_of(settings, own, rho=rho, beta=beta, n_silos=self.n_silos) for name, own in chosen.items()
+            },
+            "data": self.data,
+            "shown": self.shown,
+        }
 
     def _about(self) -> dict[str, Any]:
         names = ("objective", "relative_gap", "converged")

@@ -294,6 +294,9 @@ class SiteRun:
             doubts=self.own.doubts(self.study),
             setup=build_setup(self.study.settings, self.group.pairs),
             scalars=last.scalars,
+            n_silos=last.n_silos,
+            data=self.data.version,
+            shown=last.shown,
             n_rounds=last.answer.header.round,
         )
 

@@ -76,12 +76,15 @@ def load_silos(settings: SiteSettings, data: SiteData, study: StudyFile, nodes: 
     return own
 
 
-def read_silos(settings: SiteSettings, data: SiteData, study: StudyFile, nodes: Sequence[str]) -> OwnSilos:
-    """The tables as silos on the study's nodes, whatever limits say."""
+def read_silos(
+    settings: SiteSettings, data: SiteData, study: StudyFile, nodes: Sequence[str], *, blocks: bool = False
+) -> OwnSilos:
+    """The tables as silos on the study's nodes, whatever limits say; `blocks`: keep rows in blocks in any case."""
     # First: a list of a million names is no reason to make pairs
     data.check_nodes(nodes, settings.name, missing_nodes=study.settings.missing_nodes)
     pairs = pairs_of(study, nodes)
-    read = [_read(data, number, study, nodes, pairs) for number in range(len(data.tables))]
+    keep = blocks or study.settings.holds_out
+    read = [_read(data, number, study, nodes, pairs, blocks=keep) for number in range(len(data.tables))]
     hidden: tuple[str, ...] = ()
     if data.several and study.settings.may_lack_nodes:
         shown = shown_nodes(_presence(read, pairs), settings.min_tables)
@@ -95,7 +98,9 @@ def read_silos(settings: SiteSettings, data: SiteData, study: StudyFile, nodes: 
     return OwnSilos(silos=silos, read=tuple(read), hidden=hidden)
 
 
-def _read(data: SiteData, number: int, study: StudyFile, nodes: Sequence[str], pairs: Pairs) -> TableCosts:
+def _read(
+    data: SiteData, number: int, study: StudyFile, nodes: Sequence[str], pairs: Pairs, *, blocks: bool
+) -> TableCosts:
     path, some = data.tables[number].path, study.settings.missing_nodes
     options = replace(data.options, standardize=study.standardize, missing=study.missing)
     signals = data.open(number)
@@ -106,7 +111,7 @@ def _read(data: SiteData, number: int, study: StudyFile, nodes: Sequence[str], p
         options,
         order=order_of(nodes, signals.names, first="the study", silo=path.name, missing_nodes=some),
         missing_nodes=some,
-        blocks=study.settings.holds_out,
+        blocks=blocks,
         bounds=row_bounds(study.settings.privacy, nodes),
         on_progress=lambda part: None,
     )
