@@ -71,11 +71,9 @@ def learned(method: str, signals: dict[str, np.ndarray]) -> ConsensusGraph:
 def ranks(model: ConsensusGraph) -> tuple[np.ndarray, np.ndarray]:
     """The rank of every pair in each silo and in the consensus; weights, where a method has no scores."""
     try:
-        own, shared = model.scores_, model.consensus_scores_
+        return model.scores_, model.consensus_scores_
     except AttributeError:
         return model.adjacencies_, model.consensus_
-    off = ~np.eye(NODES, dtype=bool)
-    return np.where(off, own, 0.0), np.where(off, shared, 0.0)
 
 
 def table(models: dict[str, ConsensusGraph], truths: dict[str, np.ndarray], common: np.ndarray) -> str:

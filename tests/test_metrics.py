@@ -52,6 +52,22 @@ def test_ranking_measures_are_those_of_scikit_learn_also_with_ties(n_nodes, seed
 
 
 @graphs
+def test_rankings_take_scores_as_they_are_with_minus_infinity_last_and_unknown_pairs_left_out(n_nodes, seed):
+    truth, scores = sparse_pair(n_nodes, seed)
+    truth[-1] = 0.0
+    odd = np.random.default_rng(seed).choice([0.0, -np.inf, np.nan], size=scores.size, p=[0.6, 0.2, 0.2])
+    odd[[0, -1]] = 0.0  # an edge and a pair without one stay
+    with_odd, known = scores + odd, ~np.isnan(odd)
+    finite = np.where(np.isinf(odd), -100.0, scores)[known]
+    square = matrix_of(with_odd)
+    np.fill_diagonal(square, -np.inf)
+    for measure, judge in ((roc_auc, roc_auc_score), (average_precision, average_precision_score)):
+        expected = pytest.approx(judge(truth[known] > 0, finite))
+        assert measure(truth, with_odd) == expected
+        assert measure(matrix_of(truth), square) == expected
+
+
+@graphs
 def test_the_f_score_is_the_harmonic_mean_of_precision_and_recall(n_nodes, seed):
     truth, estimate = sparse_pair(n_nodes, seed)
     found = score(truth, estimate)

@@ -77,7 +77,8 @@ def relative_error(truth: Weights, estimate: Weights) -> float:
 def roc_auc(truth: Weights, scores: Weights) -> float:
     """The chance that a true edge scores above a pair that is none, a tie counting half.
 
-    Scores may be negative, such as `SmoothGraph.scores_`. The truth must have an edge, and a pair without one.
+    Scores may be negative, such as `SmoothGraph.scores_`: −inf ranks last, and a pair whose score is NaN, of which
+    nothing is known, is left out. The truth must have an edge, and a pair without one.
     """
     is_edge, values = _aligned_scores(truth, scores)
     positive = int(is_edge.sum())
@@ -92,7 +93,8 @@ def roc_auc(truth: Weights, scores: Weights) -> float:
 def average_precision(truth: Weights, scores: Weights) -> float:
     """Σ_k (R_k − R_{k−1})·P_k over the distinct scores from the highest on: the area under precision by recall.
 
-    Tied scores are taken in together, so that the order in which pairs are stored does not matter.
+    Tied scores are taken in together, so that the order in which pairs are stored does not matter. −inf ranks last, and
+    pairs whose score is NaN are left out, as for `roc_auc`.
     """
     is_edge, values = _aligned_scores(truth, scores)
     order = np.argsort(-values, kind="stable")
@@ -138,17 +140,19 @@ def _aligned_weights(truth: Weights, estimate: Weights) -> tuple[Vector, Vector]
 
 
 def _aligned_scores(truth: Weights, scores: Weights) -> tuple[np.ndarray, Vector]:
-    """For every pair, whether it is an edge of the truth, and its score."""
+    """For every pair of which something is known, whether it is an edge of the truth, and the rank of its score."""
     if isinstance(truth, Graph) and isinstance(scores, Graph):
         scores = _renamed(truth, scores)
-    expected, values = _on_all_pairs(truth, scores, "scores")
+    expected, values = _on_all_pairs(truth, scores, "scores", as_scores=True)
     if expected.size and expected.min() < 0:
         raise ParameterError(
             f"truth: expected weights ≥ 0, got {expected.min():g}. Clip them, or take absolute values."
         )
-    if not (expected > 0).any():
+    known = ~np.isnan(values)
+    is_edge = expected[known] > 0
+    if not is_edge.any():
         raise ParameterError("truth: expected at least one edge to rank first, got none.")
-    return expected > 0, values
+    return is_edge, np.unique(values[known], return_inverse=True)[1].astype(np.float64)
 
 
 def _renamed(truth: Graph, estimate: Graph) -> Graph:
@@ -176,8 +180,8 @@ def _on_common_edges(truth: Graph, estimate: Graph) -> tuple[Vector, Vector]:
     return out[0], out[1]
 
 
-def _on_all_pairs(truth: Weights, estimate: Weights, name: str) -> tuple[Vector, Vector]:
-    expected, learned = _pair_values(truth, "truth"), _pair_values(estimate, name)
+def _on_all_pairs(truth: Weights, estimate: Weights, name: str, *, as_scores: bool = False) -> tuple[Vector, Vector]:
+    expected, learned = _pair_values(truth, "truth"), _pair_values(estimate, name, as_scores=as_scores)
     if expected.size != learned.size:
         raise ParameterError(
             f"{name}: expected {expected.size} pairs as in the truth, got {learned.size}. "
@@ -186,17 +190,17 @@ def _on_all_pairs(truth: Weights, estimate: Weights, name: str) -> tuple[Vector,
     return expected, learned
 
 
-def _pair_values(values: Weights, name: str) -> Vector:
-    """One finite number per pair, in the order of the upper triangle row by row."""
+def _pair_values(values: Weights, name: str, *, as_scores: bool = False) -> Vector:
+    """One number per pair, in the order of the upper triangle row by row: finite, but that scores may be unknown."""
     table = values.adjacency() if isinstance(values, Graph) else _numbers(values, name)
     if table.ndim == 2:
-        return _upper_triangle(table, name)
-    _check_finite(table, name)
+        return _upper_triangle(table, name, as_scores=as_scores)
+    _check_values(table, name, as_scores=as_scores)
     return table
 
 
-def _check_finite(values: Vector, name: str) -> None:
-    wrong = np.flatnonzero(~np.isfinite(values))
+def _check_values(values: Vector, name: str, *, as_scores: bool) -> None:
+    wrong = np.flatnonzero(np.isposinf(values) if as_scores else ~np.isfinite(values))
     if wrong.size:
         raise ParameterError(
             f"{name}, pair {wrong[0] + 1}: expected a finite number, got {values[wrong[0]]}. "
@@ -220,13 +224,15 @@ def _numbers(values: ArrayLike, name: str) -> Vector | Matrix:
     )
 
 
-def _upper_triangle(matrix: Matrix, name: str) -> Vector:
+def _upper_triangle(matrix: Matrix, name: str, *, as_scores: bool) -> Vector:
     rows, cols = np.triu_indices(matrix.shape[0], 1)
     upper, lower = np.asarray(matrix[rows, cols]), np.asarray(matrix[cols, rows])
-    _check_finite(upper, name)
-    _check_finite(lower, name)
-    largest = float(np.abs(upper).max(initial=0.0))
-    skew = np.flatnonzero(np.abs(upper - lower) > SYMMETRY * largest)
+    for half in (upper, lower):
+        _check_values(half, name, as_scores=as_scores)
+    both = np.isfinite(upper) & np.isfinite(lower)
+    largest = float(np.abs(upper[both]).max(initial=0.0))
+    apart = np.abs(np.subtract(upper, lower, out=np.zeros_like(upper), where=both)) > SYMMETRY * largest
+    skew = np.flatnonzero(apart | ~(both | np.isclose(upper, lower, equal_nan=True)))
     if skew.size:
         i, j = int(rows[skew[0]]), int(cols[skew[0]])
         raise ParameterError(

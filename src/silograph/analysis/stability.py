@@ -223,7 +223,7 @@ class _Learner:
         chosen = study.evidence.get(name, {}).get("pull")
         pull = pull_of(settings, chosen, rho=study.rho, beta=study.beta, n_silos=len(self.silos))
         return Beside(
-            consensus=study.consensus if study.optimum is None else study.optimum.consensus,
+            consensus=study.whole_consensus,
             alpha=study.alpha,
             beta=study.beta,
             zeta=settings.zeta_used,
@@ -239,8 +239,8 @@ class _Learner:
             settings = replace(settings, coupling=None)
         lam = study.lam * len(silos) / len(self.silos)  # a penalty of each silo
         fixed = FixedModel(alpha=study.alpha, beta=study.beta, rho=study.rho, lam=lam)
-        start = study.consensus if study.optimum is None else study.optimum.consensus
-        half = learn_silos(some, settings, start=start if study.rho > 0 else None, fixed=fixed, workers=1)
+        start = study.whole_consensus if study.rho > 0 else None
+        half = learn_silos(some, settings, start=start, fixed=fixed, workers=1)
         if study.optimum is not None:
             half = with_strongest(half, some, self.settings)
         scores = scores_of(some, settings, half)

@@ -81,6 +81,11 @@ class StudyResult:
     coupling_curve: tuple["TriedCoupling", ...] = ()  # where the coupling was chosen, by rising coupling
 
     @property
+    def whole_consensus(self) -> Vector:
+        """With all edges of the optimum: what a similar study starts from, and a silo is drawn to."""
+        return self.consensus if self.optimum is None else self.optimum.consensus
+
+    @property
     def nu(self) -> float:
         """ν = ρ/λ; infinite without sparsity."""
         if self.lam > 0:

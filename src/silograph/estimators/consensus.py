@@ -515,4 +515,4 @@ class ConsensusGraph(BaseEstimator):
         if not self.warm_start or not hasattr(self, "_study"):
             return None
         same = pairs.same(self._pairs) and tuple(self.feature_names_in_) == names
-        return self._study.consensus if same else None
+        return self._study.whole_consensus if same else None

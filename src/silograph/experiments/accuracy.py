@@ -161,8 +161,8 @@ def _calibration(stable: Mapping[Family, Sequence[Arrays]]) -> str:
     said = (
         f"Pairs that are an edge in at least {STABLE:.0%} of {HALVES} half-samples, in the mean over draws (and "
         "silos). The bound is on the expected number of stable pairs that a half-sample has no more often than pairs "
-        "at random: that is all false pairs on null data. On the others, false pairs that the data favour (neighbours of "
-        "one node, edges that some silos have and the consensus has not) are beyond it."
+        "at random: that is all false pairs on null data. On the others, false pairs that the data favour (neighbours "
+        "of one node, edges that some silos have and the consensus has not) are beyond it."
     )
     return "\n\n".join(("## Are stable edges true?", said, _table(head, rows)))
 

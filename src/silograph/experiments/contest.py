@@ -114,8 +114,8 @@ def _without_warnings() -> Iterator[None]:
 
 
 def _precisions(drawn: Drawn, own: Sequence[Matrix], shared: Matrix) -> np.ndarray:
-    personal = [average_precision(_upper(t), _upper(s)) for t, s in zip(drawn.graphs, own, strict=True)]
-    return np.array([np.mean(personal), average_precision(_upper(drawn.consensus), _upper(shared))])
+    personal = [average_precision(truth, ranked) for truth, ranked in zip(drawn.graphs, own, strict=True)]
+    return np.array([np.mean(personal), average_precision(drawn.consensus, shared)])
 
 
 def _upper(matrix: Matrix) -> Matrix:
@@ -131,4 +131,5 @@ def _stable(truth: Matrix, frequency: Matrix) -> tuple[int, int]:
 
 def _bound(model: ConsensusGraph, silo: str | None) -> float:
     told = model.stability_.consensus if silo is None else model.stability_.silos[silo]
+    assert told is not None
     return float(told.false_edges.bound(STABLE))

@@ -15,7 +15,7 @@ HALVES_OF = {"rows": "half of every silo's rows", "silos": "half of the silos"}
 def stability_of(run: RunData) -> dict[str, Any] | None:
     """What the page's slider needs: where it starts, and how many edges may be false at each per cent."""
     told = run.record.stability
-    if told is None or run.stability is None:
+    if told is None or run.stability is None or not run.stability.knows(None):
         return None
     basis = run.stability.false_edges(None)
     bounds = [None if percent == 0 else float(f"{basis.bound(percent / 100):.{DIGITS}g}") for percent in range(101)]
@@ -25,7 +25,7 @@ def stability_of(run: RunData) -> dict[str, Any] | None:
 def edge_columns(run: RunData, silo: str | None, graph: Graph) -> dict[str, np.ndarray]:
     """The columns that the run's own table of edges has beyond the weight; none where nothing is told."""
     told = run.stability
-    if told is None or (silo is not None and silo not in told.study.silos):
+    if told is None or not told.knows(silo):
         return {}
     return dict(told.columns(silo, graph))
 
@@ -35,6 +35,13 @@ def stability_says(run: RunData) -> tuple[str, ...]:
     told = run.record.stability
     if told is None:
         return ()
+    if told.stable_edges is None:  # at a site, which has its own rows only
+        own = sum(silo.stable_edges or 0 for silo in run.silos)
+        every = sum(silo.edges or 0 for silo in run.silos if silo.stable_edges is not None)
+        return (
+            f"{own} of {every} edges of the silos' graphs were found in {told.threshold:.0%} of half-samples.",
+            told.says,
+        )
     whose = "edges of the consensus" if run.silos else "edges"
     counts = f"{told.stable_edges} of {told.edges} {whose} were found in at least {told.threshold:.0%} of half-samples"
     quorum = (

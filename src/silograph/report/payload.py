@@ -187,7 +187,8 @@ def _run_rows(run: RunData) -> Rows:
         rows.append(("degree of the whole optimum", f"{result.optimum_degree:.4g}"))
     if (told := run.record.stability) is not None:
         rows.append(("half-samples", f"{told.half_samples}, each with {halves_of(run)}"))
-        rows.append((f"edges in at least {told.threshold:.0%} of them", f"{told.stable_edges} of {told.edges}"))
+        if told.stable_edges is not None:
+            rows.append((f"edges in at least {told.threshold:.0%} of them", f"{told.stable_edges} of {told.edges}"))
     if (promise := run.record.privacy) is not None:
         numbers = f"ε = {promise.epsilon:g}, δ = {promise.delta:g} for a {promise.unit}"
         rows += [
