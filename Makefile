@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo demo-federation bench-federation vendor wheels paper browser test test-federation test-slow test-lowest kernels lint format bench bench-quick docs clean
+.PHONY: help demo demo-federation bench-federation vendor wheels paper accuracy browser test test-federation test-slow test-lowest kernels lint format bench bench-quick docs clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -16,6 +16,9 @@ demo-federation: $(VENV)/nvflare.stamp  ## Run a federation of three sites on th
 
 paper: $(VENV)/paper.stamp  ## Check the paper: every table and figure at full size, in ten minutes; writes docs/paper/, or without SILOGRAPH_DATA what can be done to paper/
 	$(BIN)/silograph reproduce all --out $(if $(SILOGRAPH_DATA),docs/paper,paper)
+
+accuracy: $(VENV)/accuracy.stamp  ## How good the default is, against known truth and beside other people's methods; writes docs/accuracy.md
+	$(BIN)/silograph reproduce accuracy --out docs
 
 # More workers than cores, as some of them wait for a disk or for another process
 WORKERS ?= 3

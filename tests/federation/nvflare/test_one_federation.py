@@ -4,6 +4,7 @@ More of it takes minutes: `make test-federation`.
 """
 
 import json
+from pathlib import Path
 
 import pytest
 
