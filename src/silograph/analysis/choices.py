@@ -18,7 +18,7 @@ class Choices:
 
     coupling: float | None = None
     curve: tuple[TriedCoupling, ...] = ()
-    degree_alone: float | None = None  # of silos alone, from which α and β follow; None: the usual one
+    degree_alone: float | None = None  # of silos alone, from which α and β follow; None: set-up's own
 
 
 def write_choices(folder: Path, choices: Choices) -> None:

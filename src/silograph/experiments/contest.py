@@ -13,6 +13,7 @@ from time import perf_counter
 import numpy as np
 
 from silograph._util.types import Matrix
+from silograph.analysis.stability import GraphStability
 from silograph.estimators.consensus import ConsensusGraph
 from silograph.experiments.families import Drawn, Family, draw
 from silograph.experiments.lab import SECONDS, Arrays
@@ -24,6 +25,7 @@ METHODS = {DEFAULT: "exact", "one-shot": "oneshot", ALONE: "independent", "FedAv
 DEMO_METHODS = {"Algorithm 1": "algorithm1", "FedProx": "fedprox", "MRMTL": "mrmtl", "Ditto": "ditto"}
 COUPLINGS = (0.0, 0.1, 0.2, 0.35, 0.5, 0.7, 0.9, 1.2)
 STABLE = 0.9
+QUORUM = 3  # silos
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +82,11 @@ def run_peer(contest: PeerContest) -> Arrays:
 
 
 def run_calibration(calibration: Calibration) -> Arrays:
-    """Of personal graphs (one row per silo) and the consensus: [stable edges, how many are true, the bound]."""
+    """Of personal graphs (one row per silo) and the consensus: [stable edges, how many are true, the bound].
+
+    Of the consensus by quorum: [edges, how many are true]. And average precision as of a contest, by scores of all rows
+    and by scores averaged over half-samples; none where there is no edge to find.
+    """
     drawn, began = draw(calibration.family, calibration.seed), perf_counter()
     model = _fit(drawn, stability=calibration.halves)
     own = [
@@ -88,7 +94,14 @@ def run_calibration(calibration: Calibration) -> Arrays:
         for truth, frequency, name in zip(drawn.graphs, model.stabilities_, model.silo_names_, strict=True)
     ]
     shared = [*_stable(drawn.consensus, model.consensus_stability_), _bound(model, None)]
-    return {"own": np.array(own), "shared": np.array(shared), "stability" + SECONDS: np.array(perf_counter() - began)}
+    by_quorum = model.quorum_graph(QUORUM, STABLE).adjacency()
+    out = {"own": np.array(own), "shared": np.array(shared), "stability" + SECONDS: np.array(perf_counter() - began)}
+    out["quorum"] = np.array(_stable(drawn.consensus, np.where(by_quorum > 0, 1.0, 0.0)))
+    if drawn.consensus.any():
+        averaged = [_told(model, name).score for name in model.silo_names_]
+        ranked = (scores_of(model), (averaged, _told(model, None).score))
+        out["ranked"] = np.array([_precisions(drawn, *one) for one in ranked])
+    return out
 
 
 def scores_of(model: ConsensusGraph) -> tuple[Sequence[Matrix], Matrix]:
@@ -113,7 +126,7 @@ def _without_warnings() -> Iterator[None]:
         yield
 
 
-def _precisions(drawn: Drawn, own: Sequence[Matrix], shared: Matrix) -> np.ndarray:
+def _precisions(drawn: Drawn, own: Sequence[np.ndarray], shared: np.ndarray) -> np.ndarray:
     personal = [average_precision(truth, ranked) for truth, ranked in zip(drawn.graphs, own, strict=True)]
     return np.array([np.mean(personal), average_precision(drawn.consensus, shared)])
 
@@ -130,6 +143,10 @@ def _stable(truth: Matrix, frequency: Matrix) -> tuple[int, int]:
 
 
 def _bound(model: ConsensusGraph, silo: str | None) -> float:
+    return float(_told(model, silo).false_edges.bound(STABLE))
+
+
+def _told(model: ConsensusGraph, silo: str | None) -> GraphStability:
     told = model.stability_.consensus if silo is None else model.stability_.silos[silo]
-    assert told is not None
-    return float(told.false_edges.bound(STABLE))
+    assert told is not None  # all silos are here
+    return told

@@ -33,7 +33,6 @@ class Peer:
     name: str
     learn: Callable[[Tables], tuple[Tables, Matrix]]  # signals → each silo's partial correlations, and the shared ones
     package: str = "scikit-learn"
-    most_seeds: int | None = None  # of a slow one
 
 
 def installed(package: str) -> str | None:
@@ -142,5 +141,5 @@ PEERS = (
     Peer(name="pooled partial correlation", learn=pooled),
     Peer(name="halfway to pooled", learn=halfway),
     Peer(name="GGLasso", learn=gglasso_held_out, package="gglasso"),
-    Peer(name="GroupSparseCovariance", learn=group_sparse, package="nilearn", most_seeds=6),
+    Peer(name="GroupSparseCovariance", learn=group_sparse, package="nilearn"),
 )

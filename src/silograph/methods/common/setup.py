@@ -52,10 +52,7 @@ from silograph.protocol.silo import Silo, SiloState
 from silograph.protocol.units import Units, units_of
 
 DEFAULT_COUPLING, DEFAULT_SPARSITY = 0.5, 0.1
-# Of silos alone. Denser than a picture should be: with it, weights rank true edges best. Mean average precision on ten
-# draws of four families (20 nodes), personal and consensus: 3: .812 .810; 5: .846 .880; 8: .850 .904; 12 (50 nodes) not
-# better than 8
-RANKING_DEGREE = 8.0
+USUAL_DEGREE = 8.0  # of whole optima over several silos: below, weights rank true edges worse (analysis/choosing.py)
 SCALARS = ("alpha", "beta", "rho", "lam", "alike")  # all that a silo must know of what set-up found
 FARTHEST_LOG_THETA = 200.0  # of a θ that is counted in the costs' unit; honest ones are within 100
 
@@ -389,7 +386,7 @@ def degree_asked(settings: StudySettings, pairs: Pairs) -> float | None:
 
 def several_silos_degree(pairs: Pairs) -> float:
     """The degree of each silo alone, where none is asked for: 8, and never over half of what is possible."""
-    return min(RANKING_DEGREE, max(1.0, pairs.size / pairs.n_nodes))
+    return min(USUAL_DEGREE, max(1.0, pairs.size / pairs.n_nodes))
 
 
 def _usual_setup(settings: StudySettings, pairs: Pairs) -> Setup:
