@@ -26,6 +26,12 @@ def test_of_a_silo_with_few_of_the_nodes_a_complete_graph_is_no_wonder():
     assert (doubt.kind, doubt.silos) == ("complete", ("lima",))
 
 
+def test_where_most_pairs_are_edges_in_all_silos_a_complete_graph_is_no_wonder():
+    others = [fact(name, edges=20) for name in ("oslo", "kyoto", "quito")]
+    assert doubts_about_graphs([*others, fact("lima", edges=28)]) == ()
+    assert doubts_about_graphs([fact("oslo", edges=8), fact("kyoto", edges=9), fact("lima", edges=28)])
+
+
 @pytest.mark.parametrize("others", [0.0, 0.05])
 def test_a_silo_far_from_a_consensus_at_which_the_others_are_is_named(others):
     near = [fact(name, distance=others, edges=10) for name in ("oslo", "kyoto", "quito")]

@@ -55,17 +55,38 @@ def test_absent_edges_of_a_silo_alone_are_scored_as_its_own_graph_scores_them():
         np.testing.assert_allclose(own, alone, rtol=1e-6, atol=1e-9)
 
 
-def test_the_consensus_scores_absent_pairs_by_the_sum_of_slopes():
-    silos, chosen = related_silos(n_nodes=12), StudySettings(alpha=0.3, beta=0.15, coupling=0.6, sparsity=0.3)
+def test_the_consensus_scores_are_what_it_would_be_if_nothing_were_cut_off_at_zero():
+    """t, with the graphs (a_i + s_i t)/(q + s_i) that it draws, has Σ s_i (w_i − t) = λ; where none is below zero, t is u."""
+    silos, chosen = related_silos(n_nodes=12), StudySettings(alpha=0.3, beta=0.15, coupling=0.4, sparsity=0.3, tol=1e-12)
+    study, q = learn_silos(silos, chosen), 0.6
+    t = scores_of(silos, chosen, study).consensus
+    ranked, pull = np.zeros_like(t), 0.0
+    for silo in silos:
+        w, problem = study.graphs[silo.name], silo.problem(alpha=0.3, beta=0.15, zeta=0.0)
+        strength = study.rho / np.linalg.norm(w - study.consensus)
+        a = q * w - problem.gradient(w)
+        ranked, pull = ranked + strength * a / (q + strength), pull + strength * q / (q + strength)
+    expected = (ranked - study.lam) / pull
+    absent, inside = study.consensus == 0, np.all([study.graphs[s.name] > 0 for s in silos], axis=0)
+    assert absent.any()
+    assert (inside & ~absent).any()
+    np.testing.assert_allclose(expected[inside & ~absent], study.consensus[inside & ~absent], atol=1e-4)
+    shifted = expected[absent] - max(expected[absent].max(), 0.0)
+    np.testing.assert_allclose(t[absent], shifted, rtol=1e-6, atol=1e-9)
+
+
+def test_where_all_silos_are_at_the_consensus_absent_pairs_are_scored_by_the_sum_of_slopes():
+    silos, chosen = related_silos(n_nodes=12), StudySettings(alpha=0.3, beta=0.15, coupling=3.0, sparsity=0.3)
     study = learn_silos(silos, chosen)
     slopes = sum(s.problem(alpha=0.3, beta=0.15, zeta=0.0).gradient(study.graphs[s.name]) for s in silos)
     absent = study.consensus == 0
     assert absent.any()
     expected = -(study.lam + slopes[absent]) / (len(silos) * 0.6)
-    np.testing.assert_allclose(scores_of(silos, chosen, study).consensus[absent], expected, rtol=1e-9)
     assert (study.lam + slopes[absent] > -1e-3 * study.lam).all()  # optimality: Σ v ≤ λ
+    np.testing.assert_allclose(scores_of(silos, chosen, study).consensus[absent], np.minimum(expected, 0), atol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore::silograph.errors.DoubtfulSilosWarning")  # of tables that nothing relates
 @settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), coupling=st.sampled_from([0.2, 0.7, 1.5]))
 def test_relabelling_nodes_and_silos_relabels_scores(seed, coupling):

@@ -15,6 +15,7 @@ FEWEST_NODES, FEWEST_SILOS = 6, 3  # below, honest silos part by chance
 FAR = 0.75  # of the consensus' norm
 TIMES = 10.0  # as far as the median of the others, or more
 SMALL = 2.0  # times the usual degree: up to there, the complete graph of a silo that lacks nodes is no wonder
+DENSE = 0.6  # part of all pairs that most graphs have: from there on, a complete one is no wonder in any silo
 NOTHING, MOST = 0.05, 0.5  # parts of a silo's weight on edges of the consensus: almost none, and what others have
 
 
@@ -84,7 +85,7 @@ def doubts_about_graphs(graphs: Sequence[GraphFacts]) -> tuple[Doubt, ...]:
 def _complete(graphs: Sequence[GraphFacts]) -> Doubt | None:
     """A graph that fused is the consensus' own matter."""
     known = [graph for graph in graphs if graph.n_nodes >= FEWEST_NODES and graph.distance != 0]
-    full = [graph.name for graph in known if graph.edges == graph.n_pairs and not _is_small(graph, graphs)]
+    full = [graph.name for graph in known if graph.edges == graph.n_pairs and not _is_no_wonder(graph, graphs)]
     empty = [graph.name for graph in known if graph.edges == 0]
     parts = [f"{what} in {list_names(names)}" for what, names in (("every pair", full), ("no pair", empty)) if names]
     if not parts:
@@ -96,8 +97,11 @@ def _complete(graphs: Sequence[GraphFacts]) -> Doubt | None:
     return Doubt("complete", (*full, *empty), text)
 
 
-def _is_small(graph: GraphFacts, graphs: Sequence[GraphFacts]) -> bool:
-    """Whether a silo lacks so many nodes that with about the neighbours that others have, all its pairs are edges."""
+def _is_no_wonder(graph: GraphFacts, graphs: Sequence[GraphFacts]) -> bool:
+    """Whether all pairs are edges because most are in the others, or because the silo has so few of their nodes."""
+    parts = [one.edges / one.n_pairs for one in graphs if one is not graph and one.distance != 0 and one.edges is not None]
+    if parts and np.median(parts) >= DENSE:
+        return True
     if graph.n_nodes == max(one.n_nodes for one in graphs):
         return False
     usual = float(np.median([2 * one.edges / one.n_nodes for one in graphs if one.edges is not None]))

@@ -3,13 +3,16 @@
 A silo's scores are those of its problem under its pull to the consensus (local/scores.py). The consensus' own are u
 where it has an edge. Where it has none, they are, of the exact method and of silos alone,
 
-    −(λ + Σ_i ∇g_i(w_i)) / (I q) ≤ 0
+    t = (Σ_i h_i a_i − λ) / (q Σ_i h_i),    a_i = y_i + y_j − c_i,    h_i = s_i / (q + s_i)
 
-as optimality has Σ v_i ≤ λ of forces v_i ≥ −∇g_i(w_i): the reduced cost λ − Σ v_i is λ itself at every pair that nobody
-has, and would not rank them. Of a consensus from mean costs they are the reduced costs of that problem.
+which is u before anything is cut off at zero: the t that solves w_i = (a_i + s_i t)/(q + s_i) for all silos together
+with Σ_i s_i (w_i − t) = λ, s_i being the strength by which the consensus draws silo i. Where all silos are at the
+consensus it is −(λ + Σ_i ∇g_i)/(I q). (The reduced cost of the consensus itself is λ at every pair that nobody has, and
+would not rank them.) Of a consensus from mean costs they are the reduced costs of that problem.
 
-Where a graph is the strongest edges of an optimum, scores of all other pairs are lower by the weight that it cuts at:
-so they are negative without an edge, and their order stays.
+Where a graph is the strongest edges of an optimum, all other pairs are lowered below zero, and their order stays: in a
+silo that of weights and scores, in the consensus that of t, which ranks them better than u does. Average precision of
+the consensus, mean of ten draws of nine families: .872 by u, .875 by t (where h_i = 1: .874).
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,43 +45,51 @@ def has_scores(settings: StudySettings) -> bool:
 
 def scores_of(silos: Sequence[Silo], settings: StudySettings, study: StudyResult) -> StudyScores:
     """The scores of a study whose silos are all in this process."""
+    whole = study
     if study.optimum is not None:
-        whole = replace(study, consensus=study.optimum.consensus, graphs=study.optimum.graphs, optimum=None)
-        found = scores_of(silos, settings, whole)
-        return StudyScores(
-            consensus=lowered(found.consensus, study.consensus),
-            silos={name: lowered(own, study.graphs[name]) for name, own in found.silos.items()},
-        )
-    problems = {silo.name: silo.problem(alpha=study.alpha, beta=study.beta, zeta=settings.zeta_used) for silo in silos}
-    if settings.solver_used.consensus == "pooled":
-        consensus = _of_pooled(silos, settings, study)
-    else:
-        consensus = _of_joint(silos, problems, study)
-    own = {}
-    for silo in silos:
-        w, u, problem = silo.take(study.graphs[silo.name]), silo.take(study.consensus), problems[silo.name]
-        scores = pair_scores(
-            problem,
-            w,
-            problem.multipliers(w),
-            pull=_pull(silo, settings, study, distance(w, u)),
-            towards=silo.take(consensus),
-        )
-        own[silo.name] = _spread(silo, scores)
-    return StudyScores(consensus=consensus, silos=own)
+        whole = replace(study, consensus=study.optimum.consensus, graphs=study.optimum.graphs)
+    drawn = [_drawn(silo, settings, whole) for silo in silos]
+    pooled = settings.solver_used.consensus == "pooled"
+    worth = _of_pooled(silos, settings, whole) if pooled else _of_joint(drawn, study.lam)
+    towards, own = lowered(worth, whole.consensus), {}
+    for one in drawn:
+        scores = pair_scores(one.problem, one.w, one.y, pull=one.pull, towards=one.silo.take(towards))
+        own[one.silo.name] = lowered(_spread(one.silo, scores), study.graphs[one.silo.name])
+    return StudyScores(consensus=lowered(worth, study.consensus), silos=own)
 
 
-def _of_joint(silos: Sequence[Silo], problems: Mapping[str, LocalProblem], study: StudyResult) -> Vector:
-    size = silos[0].study_pairs.size
-    slopes, count = np.zeros(size), np.zeros(size)
-    for silo in silos:
-        slope = problems[silo.name].gradient(silo.take(study.graphs[silo.name]))
-        at = slice(None) if silo.place is None else silo.place
-        slopes[at] += slope
-        count[at] += 1.0
-    count[count == 0] = np.nan  # nobody has the pair
-    absent = -(study.lam / len(silos) + slopes / count) / (4 * study.beta)
-    return np.where(study.consensus > 0, study.consensus, np.minimum(absent, HIGHEST_ABSENT))
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Drawn:
+    """A silo's problem and solution, and the strength by which the consensus draws its graph."""
+
+    silo: Silo
+    problem: LocalProblem
+    w: Vector
+    y: Vector
+    pull: float
+
+
+def _drawn(silo: Silo, settings: StudySettings, study: StudyResult) -> _Drawn:
+    problem = silo.problem(alpha=study.alpha, beta=study.beta, zeta=settings.zeta_used)
+    w, u = silo.take(study.graphs[silo.name]), silo.take(study.consensus)
+    pull = _pull(silo, settings, study, distance(w, u))
+    return _Drawn(silo=silo, problem=problem, w=w, y=problem.multipliers(w), pull=pull)
+
+
+def _of_joint(drawn: Sequence[_Drawn], lam: float) -> Vector:
+    """The consensus before anything is cut off at zero."""
+    size = drawn[0].silo.study_pairs.size
+    worth, parts, n_silos = np.zeros(size), np.zeros(size), np.zeros(size)
+    alone = all(one.pull == 0 for one in drawn)
+    for one in drawn:
+        q = one.problem.quadratic
+        part = 1.0 if alone or np.isinf(one.pull) else one.pull / (q + one.pull)
+        at = slice(None) if one.silo.place is None else one.silo.place
+        worth[at] -= part * one.problem.reduced_cost(one.y)
+        parts[at] += part * q
+        n_silos[at] += 1
+    parts[n_silos == 0] = np.nan  # nobody has the pair
+    return (worth - lam * n_silos / len(drawn)) / parts  # λ of a pair is that of the silos that have it
 
 
 def _of_pooled(silos: Sequence[Silo], settings: StudySettings, study: StudyResult) -> Vector:
@@ -113,11 +124,9 @@ def _pull(silo: Silo, settings: StudySettings, study: StudyResult, far: float) -
 
 
 def lowered(scores: Vector, w: Vector) -> Vector:
-    """Scores of which those above zero that are no edge of w, and all below, are lowered below zero."""
-    left_out = scores[(scores > 0) & (w == 0)]
-    if left_out.size == 0:
-        return scores
-    return np.where(w > 0, w, np.minimum(scores - left_out.max(), HIGHEST_ABSENT))
+    """The weights of edges, and the scores of all other pairs, lowered below zero if one of them is above."""
+    highest = np.nanmax(scores, where=w == 0, initial=0.0)
+    return np.where(w > 0, w, np.minimum(scores - highest, HIGHEST_ABSENT))
 
 
 def _spread(silo: Silo, scores: Vector) -> Vector:
