@@ -3,8 +3,8 @@
 import json
 import re
 
+from silograph.analysis.overlap import overlaps
 from silograph.report.layout import layout_of
-from silograph.report.measures import overlaps
 from silograph.report.reading import reading
 
 

@@ -7,10 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.distance import pdist, squareform
 
+from silograph.analysis.communities import communities, graph_distances, modularity
 from silograph.analysis.graphs import own_part
+from silograph.analysis.overlap import overlaps
 from silograph.graph.graph import Graph
-from silograph.report.layout import communities, graph_distances, layout_of, modularity, stress_places, unit_square
-from silograph.report.measures import first_threshold, overlaps
+from silograph.report.layout import layout_of, stress_places, unit_square
+from silograph.report.measures import first_threshold
 from silograph.runs.reader import read_run
 from testing.made_runs import study_run
 

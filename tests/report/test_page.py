@@ -8,11 +8,12 @@ import time
 import numpy as np
 import pytest
 
+from silograph.analysis.overlap import overlaps
 from silograph.cli.report import formats_of, write_page
 from silograph.errors import OutputError, ParameterError
 from silograph.graph.graph import Graph
 from silograph.report import write_report
-from silograph.report.measures import on_all_nodes, overlaps
+from silograph.report.measures import on_all_nodes
 from silograph.report.page import LIBRARIES, OURS, as_json, asset
 from silograph.report.palette import BLUE, RED
 from silograph.report.reading import percent, scientific

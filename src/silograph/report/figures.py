@@ -16,12 +16,13 @@ from silograph._util.extras import required
 from silograph._util.files import make_folder, writing
 from silograph._util.types import Matrix
 from silograph.analysis.graphs import own_edges
+from silograph.analysis.overlap import overlaps
 from silograph.errors import ParameterError
 from silograph.graph.graph import Graph
 from silograph.report.brain import VIEWS, outlines
 from silograph.report.coordinates import read_coordinates
 from silograph.report.layout import Layout, layout_of
-from silograph.report.measures import absent_nodes, degree, drawn_silos, first_threshold, on_all_nodes, overlaps, shares
+from silograph.report.measures import absent_nodes, degree, drawn_silos, first_threshold, on_all_nodes, shares
 from silograph.report.palette import BLUE, INK, OUTLINE, OWN_DASH, RED, SOFT
 from silograph.runs.reader import RunData, read_run
 

@@ -4,31 +4,25 @@ Without coordinates, nodes are placed by stress majorisation (Gansner, Koren & N
 follow those along the graph, an edge of weight w being 1/√w long. It starts from classical scaling, so that the same
 graph is always drawn the same way.
 
-The order of the matrix is that of a hierarchical clustering by the same distances, and communities are its cut with the
-highest modularity.
+The order of the matrix is that of a hierarchical clustering by the same distances (`analysis/communities.py`).
 """
 
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.cluster.hierarchy import fcluster, leaves_list, linkage
 from scipy.linalg import cho_factor, cho_solve
-from scipy.sparse.csgraph import shortest_path
 from scipy.sparse.linalg import eigsh
 from scipy.spatial.distance import pdist, squareform
 
 from silograph._util.types import IntVector, Matrix
+from silograph.analysis.communities import communities, graph_distances, mean_graph
 from silograph.graph.graph import Graph
 from silograph.runs.reader import RunData
 
 Source = Literal["coordinates", "main", "silos"]
 MOST_WEIGHTED_NODES = 600  # up to which near pairs count more than far ones, which takes a factorisation
-MOST_ORDERED_NODES = 300  # up to which neighbouring leaves are put side by side, which takes their cube
 STRESS_STEPS = 150  # of the majorisation; a fifth of them without the factorisation
-SHORTEST_EDGE, LONGEST_EDGE = 1.0, 6.0  # an edge's length, the strongest's and the weakest's, before it is drawn
-APART, FAR = 1.1, 0.9  # an unconnected pair lies a little farther apart than nine of ten connected ones
-MOST_COMMUNITIES = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -56,18 +50,6 @@ def layout_of(run: RunData, coordinates: Matrix | None = None) -> Layout:
     return Layout(places=unit_square(places), space=space, source=source, order=order, community=community)
 
 
-def graph_distances(graph: Graph) -> Matrix:
-    """Lengths of shortest paths; between nodes that no path joins, a little more than most of them."""
-    if graph.n_edges == 0:
-        return 1.0 - np.eye(graph.n_nodes)
-    lengths = np.clip(np.sqrt(graph.weights.max() / graph.weights), SHORTEST_EDGE, LONGEST_EDGE)
-    edges = Graph(graph.names, graph.rows, graph.cols, lengths).to_scipy()
-    distance: Matrix = shortest_path(edges, directed=False)
-    reached = np.isfinite(distance)
-    distance[~reached] = APART * np.quantile(distance[reached & (distance > 0)], FAR)
-    return np.minimum(distance, distance.T)
-
-
 def stress_places(distance: Matrix) -> Matrix:
     """Places in the plane whose distances follow those given."""
     n_nodes = len(distance)
@@ -87,32 +69,6 @@ def stress_places(distance: Matrix) -> Matrix:
     return _turn_flat(places)
 
 
-def communities(graph: Graph, distance: Matrix) -> tuple[IntVector, IntVector]:
-    """The order of nodes that shows communities, and each node's community, numbered in that order."""
-    n_nodes = graph.n_nodes
-    if n_nodes < 3:
-        return np.arange(n_nodes, dtype=np.int32), np.zeros(n_nodes, dtype=np.int32)
-    tree = linkage(squareform(distance, checks=False), "average", optimal_ordering=n_nodes <= MOST_ORDERED_NODES)
-    order = leaves_list(tree)
-    cuts = [fcluster(tree, count, "maxclust") for count in range(1, min(MOST_COMMUNITIES, n_nodes) + 1)]
-    best = max(cuts, key=lambda cut: round(modularity(graph, cut), 12))  # of equal ones, the fewest communities
-    first_seen = {label: number for number, label in enumerate(dict.fromkeys(best[order].tolist()))}
-    return order.astype(np.int32), np.array([first_seen[label] for label in best.tolist()], dtype=np.int32)
-
-
-def modularity(graph: Graph, community: IntVector) -> float:
-    """The weight within communities beyond what strengths alone would give, as a part of all weight (Newman 2004)."""
-    total = graph.weights.sum()
-    if total == 0:
-        return 0.0
-    strength = np.bincount(graph.rows, graph.weights, graph.n_nodes) + np.bincount(
-        graph.cols, graph.weights, graph.n_nodes
-    )
-    within = graph.weights[community[graph.rows] == community[graph.cols]].sum() / total
-    expected = np.bincount(community.astype(np.int64), strength / (2 * total)) ** 2
-    return float(within - expected.sum())
-
-
 def unit_square(places: Matrix) -> Matrix:
     """The same drawing within 0 to 1, its middle in the middle, without stretching it."""
     low, high = places.min(axis=0), places.max(axis=0)
@@ -127,13 +83,6 @@ def _graph_to_place_by(run: RunData) -> tuple[Graph, Source]:
     if touched >= 0.6 * run.main.n_nodes or not run.graphs:
         return run.main, "main"
     return mean_graph([run.main, *run.graphs.values()]), "silos"
-
-
-def mean_graph(graphs: list[Graph]) -> Graph:
-    """The mean of graphs on the same nodes."""
-    total = sum((graph.to_scipy() for graph in graphs[1:]), graphs[0].to_scipy()).tocoo() / len(graphs)
-    upper = total.row < total.col
-    return Graph.from_edges(graphs[0].names, total.row[upper], total.col[upper], total.data[upper])
 
 
 def _classical_scaling(distance: Matrix) -> Matrix:

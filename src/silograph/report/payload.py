@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from silograph.analysis.graphs import own_part
+from silograph.analysis.overlap import overlaps
 from silograph.graph.graph import Graph
 from silograph.privacy.settings import OPEN
 from silograph.report.evidence import coupling_of, edge_columns, halves_of, stability_of
 from silograph.report.layout import Layout
-from silograph.report.measures import MOST_SILOS, absent_nodes, drawn_silos, first_threshold, overlaps, shares
+from silograph.report.measures import MOST_SILOS, absent_nodes, drawn_silos, first_threshold, shares
 from silograph.report.reading import counted, doubts, reading, scientific
 from silograph.runs.layout import EDGES, RunLayout
 from silograph.runs.reader import RunData

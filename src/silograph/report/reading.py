@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from silograph._util.types import IntVector, Matrix
+from silograph.analysis.communities import modularity
 from silograph.analysis.graphs import own_edges, own_part
 from silograph.graph.graph import Graph
 from silograph.report.evidence import kept_says, stability_says
-from silograph.report.layout import modularity
 from silograph.report.measures import degree, shares, strength
 from silograph.runs.reader import RunData
 
