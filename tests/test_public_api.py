@@ -30,6 +30,7 @@ def test_the_public_names_are_these_and_all_of_them_exist():
         "SilosError",
         "SmoothGraph",
         "Solution",
+        "compare_groups",
         "learn_files",
         "open_signals",
         "read_graph",

@@ -6,6 +6,7 @@
     model = ConsensusGraph(degree=5).fit({"oslo": X1, "lima": X2})    # several
     model.graphs_, model.consensus_graph_, model.contributions_, model.gap_
     run = learn_files(["oslo.csv", "lima.csv"], degree=5, out="run")  # what `silograph learn` does
+    compare_groups(run, "people.csv", column="dx").says               # do two groups of silos differ?
 
 The public names are those of ``__all__``; they are imported on first use, so that ``import silograph`` is quick.
 """
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from silograph.local.solvers.solution import Solution as Solution
     from silograph.metrics import Scores as Scores
     from silograph.metrics import score as score
+    from silograph.runs.comparing import compare_groups as compare_groups
     from silograph.runs.learn import learn_files as learn_files
     from silograph.runs.reader import read_run as read_run
 
@@ -62,6 +64,7 @@ _NAMES = {
     "local.problem": ("LocalProblem",),
     "local.solvers.solution": ("Solution",),
     "metrics": ("Scores", "score"),
+    "runs.comparing": ("compare_groups",),
     "runs.learn": ("learn_files",),
     "runs.reader": ("read_run",),
 }  # fmt: skip

@@ -10,6 +10,7 @@ import typer
 
 from silograph import __version__
 from silograph.cli.audit import AUDIT_HELP, audit
+from silograph.cli.compare import COMPARE_HELP, compare
 from silograph.cli.federation.commands import app as federation_app
 from silograph.cli.learn import LEARN_HELP, learn
 from silograph.cli.report import REPORT_HELP, report
@@ -25,6 +26,7 @@ app = typer.Typer(
 )
 app.command(help=LEARN_HELP)(learn)
 app.command(help=REPORT_HELP)(report)
+app.command(help=COMPARE_HELP)(compare)
 app.command(help=REPRODUCE_HELP)(reproduce)
 app.command(help=AUDIT_HELP)(audit)
 app.add_typer(federation_app, name="federation")

@@ -8,6 +8,8 @@ import base64
 import hashlib
 import html
 import json
+import re
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -60,20 +62,26 @@ def page(data: dict[str, Any]) -> str:
     )
     parts = {
         "{{policy}}": policy,
-        "{{style}}": asset("page.css"),
-        "{{colours}}": css_variables(),
-        "{{notice}}": _notice() if "outlines" in data else "",
+        "{{style}}": style(),
+        "{{notice}}": notice() if "outlines" in data else "",
         "{{scripts}}": "\n".join(f"<script>{script}</script>" for script in scripts),
-        "{{data}}": as_json(data),  # last: a mark in a name stays text
+        "{{data}}": as_json(data),
     }
-    whole = asset("page.html")
-    for mark, part in parts.items():
-        before, _, after = whole.partition(mark)
-        whole = before + part + after
-    return whole
+    return fill_in(asset("page.html"), parts)
 
 
-def _notice() -> str:
+def fill_in(whole: str, parts: Mapping[str, str]) -> str:
+    """A page with the parts at their marks, wherever these stand; a mark inside a part stays text."""
+    marks = re.compile("|".join(map(re.escape, parts)))
+    return marks.sub(lambda found: parts[found[0]], whole)
+
+
+def style() -> str:
+    """The style of all pages, with its colours."""
+    return asset("page.css").replace("{{colours}}", css_variables())
+
+
+def notice() -> str:
     """What the licence of nilearn's outlines asks of every copy of them."""
     text = html.escape(asset("vendor/nilearn.LICENSE"))
     return f"<details><summary>Outlines of the head: nilearn, BSD 3-Clause</summary><pre>{text}</pre></details>"

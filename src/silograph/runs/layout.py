@@ -10,6 +10,7 @@
     scores.npz                a rank for every pair, of every graph
     stability.npz             with stability: all that half-samples told
     history.csv                            one row per round
+    compare/                  if asked for: two groups of silos compared
     checkpoint/               only while the run is unfinished: what was asked for, and what resuming needs
 
 A coordinator keeps all of this in results/ of its own folder of the run.
@@ -24,9 +25,10 @@ from silograph.errors import CheckpointError, GraphError
 
 RECORD, CONSENSUS, SILOS, HISTORY = "run.json", "consensus", "silos", "history.csv"
 SCORES, STABILITY, NODES, STABLE, QUORUM = "scores.npz", "stability.npz", "nodes.csv", "stable", "quorum"
+COMPARE = "compare"  # of an earlier run, it goes with that run
 GRAPH_FILES = ("graph.graphml", "edges.csv", "graph.npz")
 GRAPH, EDGES = "graph.npz", "edges.csv"
-RESULT_NAMES = (*GRAPH_FILES, NODES, STABLE, QUORUM, CONSENSUS, SILOS, SCORES, STABILITY, HISTORY, RECORD)
+RESULT_NAMES = (*GRAPH_FILES, NODES, STABLE, QUORUM, CONSENSUS, SILOS, SCORES, STABILITY, HISTORY, COMPARE, RECORD)
 CHECKPOINT_DONE = ".checkpoint.done"  # what the checkpoint is called when the results are in place
 TEMPORARY = (".checkpoint.", ".results.")  # what a run that was killed as it began or ended may leave
 COORDINATED = "results"  # where a coordinator's folder holds the run
@@ -58,6 +60,11 @@ class RunLayout:
     def stability(self) -> Path:
         """What half-samples told."""
         return self.folder / STABILITY
+
+    @property
+    def compare(self) -> Path:
+        """The folder of a comparison of two groups."""
+        return self.folder / COMPARE
 
     @property
     def consensus(self) -> Path:

@@ -72,7 +72,7 @@ class RunData:
 def read_run(folder: str | os.PathLike[str]) -> RunData:
     """Read a finished run; a coordinator's folder stands for the results in it."""
     folder = Path(folder)
-    layout = _finished(RunLayout(folder))
+    layout = finished_layout(folder)
     record = read_record(layout.record)
     if record.kind == "table":
         stability = _stability(layout, record)
@@ -92,8 +92,9 @@ def read_run(folder: str | os.PathLike[str]) -> RunData:
     )
 
 
-def _finished(layout: RunLayout) -> RunLayout:
-    folder = layout.folder
+def finished_layout(folder: Path) -> RunLayout:
+    """Where a finished run lies: in this folder, or in the results of a coordinator's; raises if there is none."""
+    layout = RunLayout(folder)
     if not folder.is_dir():
         raise GraphError(f"{folder}: expected the folder of a run, got no folder. Check the path.")
     if (inner := RunLayout(folder / COORDINATED)).record.is_file():

@@ -109,7 +109,8 @@ class StabilityRecord:
     quorum_edges: int | None = None
 
 
-def _now() -> str:
+def now() -> str:
+    """The time, UTC, as records have it."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
@@ -126,7 +127,7 @@ class RunRecord:
 
     format: int = RECORD_FORMAT
     kind: Literal["table", "silos"]
-    created: str = field(default_factory=_now)
+    created: str = field(default_factory=now)
     silos: tuple[SiloRecord, ...]  # one, if the kind is a table
     resumed: bool
     parameters: Mapping[str, Any]  # what was asked for

@@ -88,11 +88,12 @@ def make_design(
     """
     is_first = np.array([group == first for group in groups], dtype=bool)
     _check_sizes(silos, groups, first)
-    site = np.unique(np.array(sites if sites is not None else [""] * len(silos)), return_inverse=True)[1]
+    named = [""] * len(silos) if sites is None else sites
+    site = np.unique(np.array(named), return_inverse=True)[1].astype(np.int32)
     columns = np.empty((len(silos), 0))
     for name, values in (covariates or {}).items():
         columns = np.hstack([columns, _columns(name, values, silos, site, columns)])
-    design = Design(is_first=is_first, site=site.astype(np.int32), covariates=columns)
+    design = Design(is_first=is_first, site=site, covariates=columns)
     if bases_of(design) is None:
         raise SilosError(
             f"Expected groups that sites and covariates do not tell already, but who belongs to {first!r} follows from "
@@ -127,13 +128,14 @@ def _columns(name: str, values: Sequence[str], silos: Sequence[str], site: IntVe
         raise SilosError(f"Covariate {name!r}: is the same for all silos, so that it explains nothing. {CURE}")
     if numbers.shape[1] > len(silos) - 4:
         raise SilosError(f"Covariate {name!r}: has almost as many classes as there are silos. {CURE}")
-    scaled = numbers - numbers.mean(axis=0)
-    scaled = scaled / np.linalg.norm(scaled, axis=0)
+    scaled: Matrix = numbers - numbers.mean(axis=0)
+    scaled /= np.linalg.norm(scaled, axis=0)
     sites = np.equal.outer(site, np.unique(site)).astype(np.float64)
     known = np.hstack([sites, before])
-    if np.linalg.matrix_rank(np.hstack([known, scaled]), tol=NOTHING) < np.linalg.matrix_rank(
-        known, tol=NOTHING
-    ) + scaled.shape[1]:
+    if (
+        np.linalg.matrix_rank(np.hstack([known, scaled]), tol=NOTHING)
+        < np.linalg.matrix_rank(known, tol=NOTHING) + scaled.shape[1]
+    ):
         raise SilosError(f"Covariate {name!r}: follows from the sites and covariates before it. {CURE}")
     return scaled
 

@@ -62,7 +62,7 @@ class Relabellings:
 
     def _every(self) -> Iterator[IntVector]:
         site = self.design.site
-        places = [np.flatnonzero(site == one) for one in np.unique(site)]
+        places = [np.flatnonzero(site == one).astype(np.int32) for one in np.unique(site)]
         choices = [list(self._within(place)) for place in places]
         for chosen in product(*choices):
             order = np.empty(site.size, dtype=np.int32)
@@ -75,12 +75,11 @@ class Relabellings:
             for order in permutations(place.tolist()):
                 yield np.array(order, dtype=np.int32)
             return
-        first, second = place[self.design.is_first[place]], place[~self.design.is_first[place]]
-        for chosen in combinations(range(len(place)), len(first)):
-            order = np.empty(len(place), dtype=np.int32)
-            picked = np.isin(np.arange(len(place)), chosen)
-            order[picked], order[~picked] = first, second
-            yield order
+        is_first = self.design.is_first[place]
+        for chosen in combinations(range(len(place)), int(is_first.sum())):
+            picked, taken = np.isin(np.arange(len(place)), chosen), np.empty_like(place)
+            taken[picked], taken[~picked] = place[is_first], place[~is_first]
+            yield taken
 
 
 def orders_by(keys: np.ndarray, site: IntVector) -> Orders:

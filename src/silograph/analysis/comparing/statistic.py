@@ -36,6 +36,7 @@ class Welch:
     y: Matrix  # (silos, columns), of mean 0 and variance 1
 
     def __call__(self, orders: Orders) -> Matrix:
+        """The statistics (relabellings, columns)."""
         labels = self.design.is_first.astype(np.float64)[orders]
         sums, squares = labels @ self.y, labels @ self.y**2
         n, (first, second) = len(self.y), self.design.counts
@@ -54,6 +55,7 @@ class LeastSquares:
     y: Matrix  # (silos, columns), what sites and covariates leave, of length 1
 
     def __call__(self, orders: Orders) -> Matrix:
+        """The statistics (relabellings, columns)."""
         group = self.bases.group / np.linalg.norm(self.bases.group)
         along = group[orders] @ self.y
         rest = 1 - along**2
@@ -85,6 +87,7 @@ class Separation:
         return told, rest
 
     def __call__(self, orders: Orders) -> Matrix:
+        """The statistics (relabellings, 1)."""
         told, rest = self.parts(orders)
         # Similarities need be those of no points in space: what is left may then be nothing
         values: Matrix = (told / np.maximum(rest, ROUNDING) * self.bases.freedom)[:, None]

@@ -1,0 +1,163 @@
+"""The comparison of two groups of silos, whole: pairs of nodes, whole graphs, and what it says in a sentence."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from silograph._util.types import Vector
+from silograph.analysis.comparing.columns import LEVEL, Differences, compare_columns
+from silograph.analysis.comparing.design import Design
+from silograph.analysis.comparing.measures import MEASURES, Likeness, PairWeights, likeness, measures_of
+from silograph.analysis.comparing.relabelling import Relabellings
+from silograph.graph.graph import Graph
+
+MOST_TOLD = 10**6  # relabellings that are told by their number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Comparison:
+    """Two groups of silos, and where their graphs differ."""
+
+    groups: tuple[str, str]
+    pairs: PairWeights
+    design: Design
+    relabellings: Relabellings
+    edges: Differences  # of each pair
+    graphs: Differences  # of each of MEASURES
+    likeness: Likeness
+    covariates: tuple[str, ...] = ()
+    sites: str | None = None
+
+    @property
+    def mean_graphs(self) -> tuple[Graph, Graph]:
+        """Each group's mean graph."""
+        return self.pairs.graph(self.edges.mean_first), self.pairs.graph(self.edges.mean_second)
+
+    def difference_graph(self) -> tuple[Graph, dict[str, Vector]]:
+        """The sizes of differences as a graph, and by the names of columns what has a sign, and the p-values.
+
+        A graph's weights are above zero. Pairs that were not tested are not in it.
+        """
+        told = np.flatnonzero(np.nan_to_num(self.edges.difference) != 0)
+        graph = Graph(
+            self.pairs.names, self.pairs.rows[told], self.pairs.cols[told], np.abs(self.edges.difference[told])
+        )
+        names = ("difference", "p", "p_family", "q")
+        return graph, {name: getattr(self.edges, name)[told] for name in names}
+
+    @property
+    def ranked(self) -> list[int]:
+        """All pairs, the surest difference first, those that were not tested last."""
+        sizes, p = np.abs(np.nan_to_num(self.edges.statistic)), np.nan_to_num(self.edges.p_family, nan=2.0)
+        order: list[int] = np.lexsort((-sizes, p)).tolist()
+        return order
+
+    @property
+    def differing(self) -> list[int]:
+        """The pairs that differ, however many are tested, from the surest on."""
+        return [pair for pair in self.ranked if self.edges.p_family[pair] <= LEVEL]
+
+    def pair_name(self, pair: int) -> str:
+        """Both nodes of a pair."""
+        return f"{self.pairs.names[self.pairs.rows[pair]]} – {self.pairs.names[self.pairs.cols[pair]]}"
+
+    @property
+    def says(self) -> str:
+        """The answer in words, also where nothing differs."""
+        return " ".join([_pairs_say(self), *_rate_says(self), *_graphs_say(self), *_limits_say(self)])
+
+
+def compare_graphs(
+    graphs: Mapping[str, Graph],
+    consensus: Graph,
+    design: Design,
+    groups: tuple[str, str],
+    *,
+    permutations: int,
+    seed: int,
+    covariates: Sequence[str] = (),
+    sites: str | None = None,
+) -> Comparison:
+    """Compare the graphs of silos that are in the order of the design."""
+    pairs = PairWeights.of(graphs, consensus)
+    complete = bool(np.isfinite(pairs.values).all())
+    by_labels = design.covariates.shape[1] == 0
+    usual = Relabellings(design=design, labels_only=by_labels, asked=permutations, seed=seed)
+    of_pairs = usual if complete else Relabellings(design=design, labels_only=False, asked=permutations, seed=seed)
+    measures, alike = measures_of(pairs)
+    return Comparison(
+        groups=groups,
+        pairs=pairs,
+        design=design,
+        relabellings=usual,
+        edges=compare_columns(pairs.values, of_pairs),
+        graphs=compare_columns(measures, usual),
+        likeness=likeness(alike, usual),
+        covariates=tuple(covariates),
+        sites=sites,
+    )
+
+
+def _who(told: Comparison) -> str:
+    counts = zip(told.groups, told.design.counts, strict=True)
+    return " and ".join(f"{name} (n = {count})" for name, count in counts)
+
+
+def how(told: Comparison) -> str:
+    """Which relabellings, and what was adjusted for."""
+    test = told.relabellings
+    number = f"all {test.count}" if test.exhaustive else f"{test.asked}"
+    within = "" if told.sites is None else f" within {told.sites}"
+    beside = f", adjusted for {', '.join(told.covariates)}" if told.covariates else ""
+    return f"{number} relabellings{within}{beside}"
+
+
+def _pairs_say(told: Comparison) -> str:
+    n, found = told.edges.n_tested, told.differing
+    if n == 0:
+        return f"No pair of nodes can be compared between {_who(told)}: none varies in enough silos."
+    least = told.ranked[0]
+    counted = {0: "none differs", 1: "1 differs"}.get(len(found), f"{len(found)} differ")
+    family = "correction for testing them all" if n > 1 else "testing"
+    return (
+        f"Of {n} pair{'s' * (n > 1)} {counted} between {_who(told)} after {family} ({how(told)}); smallest adjusted "
+        f"p = {told.edges.p_family[least]:.3g}, of {told.pair_name(least)} ({told.groups[0]} − {told.groups[1]} = "
+        f"{told.edges.difference[least]:+.2g})."
+    )
+
+
+def _rate_says(told: Comparison) -> list[str]:
+    some = int((np.nan_to_num(told.edges.q, nan=1.0) <= LEVEL).sum())
+    if some <= len(told.differing):
+        return []
+    return [f"Where one in twenty of them may be false (q ≤ {LEVEL:g}), {some} {'does' if some == 1 else 'do'}."]
+
+
+def _graphs_say(told: Comparison) -> list[str]:
+    found = [number for number, p in enumerate(told.graphs.p_family) if p <= LEVEL]
+    words = [
+        f"{MEASURES[number]} ({told.graphs.mean_first[number]:.3g} against {told.graphs.mean_second[number]:.3g}, "
+        f"adjusted p = {told.graphs.p_family[number]:.3g})"
+        for number in found
+    ]
+    alike = told.likeness
+    whole = f"group tells {alike.explained:.1%} of what silos differ by (p = {alike.p:.3g})"
+    if not words:
+        return [f"In numbers of whole graphs, no difference was found; the {whole}."]
+    return [f"Whole graphs differ in {', '.join(words)}; the {whole}."]
+
+
+def _limits_say(told: Comparison) -> list[str]:
+    test, out = told.relabellings, []
+    if test.smallest_p > LEVEL:
+        why = f"{test.possible} relabellings are possible" if test.exhaustive else f"{test.asked} were asked for"
+        out.append(f"No difference could have been shown: only {why}, so that no p is below {test.smallest_p:.2g}.")
+    elif test.exhaustive:
+        out.append(f"All {test.possible} relabellings were looked at; no p can be below {test.smallest_p:.2g}.")
+    lacking = int(np.isnan(told.pairs.values).any(axis=0).sum())
+    if lacking:
+        out.append(f"{lacking} pairs are lacking in some silos, and compared in the others, if these are enough.")
+    if told.graphs.n_tested and np.isnan(told.graphs.p[0]):
+        out.append("All graphs have as many edges: learn keeps so many of the strongest. With --whole, it keeps all.")
+    return out

@@ -1,0 +1,137 @@
+"""A table of people: one row per silo, its name in one column, its group and whatever else is known in others."""
+
+import csv
+import os
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from silograph._util.checks import list_names
+from silograph.analysis.comparing.design import is_gap
+from silograph.errors import ParameterError, SilosError
+
+Others = Literal["error", "ignore"]
+SITE = "site"  # a column that silos have by their names, SITE/NAME, where the table has none
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class People:
+    """The cells of a table as text."""
+
+    source: str  # what errors call it
+    key: str  # the column of names
+    rows: tuple[Mapping[str, str], ...]
+
+    @property
+    def columns(self) -> list[str]:
+        """All columns but the names."""
+        return [name for name in (self.rows[0] if self.rows else ()) if name != self.key]
+
+    def check_column(self, name: str, *, option: str) -> str:
+        """The column's name; raises unless there is one."""
+        if name not in self.columns:
+            known = list_names(self.columns) or "none"
+            raise ParameterError(f"{option}: expected a column of {self.source} ({known}), got {name!r}.")
+        return name
+
+    def rows_of(self, silos: Sequence[str], others: Others) -> list[Mapping[str, str]]:
+        """The row of each silo; raises where one has none or two, and, unless told to ignore it, for rows of others."""
+        names = [row[self.key].strip() for row in self.rows]
+        by_way: list[dict[str, int]] = [_unique(silos, way) for way in (_whole, _last, _number)]
+        found: dict[int, int] = {}
+        strange = []
+        for place, name in enumerate(names):
+            ways = zip(by_way, (_whole, _last, _number), strict=True)
+            silo = next((known[way(name)] for known, way in ways if way(name) in known), None)
+            if silo is None:
+                strange.append(name)
+            elif silo in found:
+                raise SilosError(
+                    f"{self.source}: expected one row for each silo, got {names[found[silo]]!r} and {name!r} for "
+                    f"{silos[silo]!r}. Remove one."
+                )
+            else:
+                found[silo] = place
+        if strange and others == "error":
+            raise SilosError(
+                f"{self.source}: the run has no silo that is called {list_names(strange)}. It has {list_names(silos)}. "
+                "Correct column "
+                f"{self.key!r}, or pass over rows of other people (--others ignore, others='ignore')."
+            )
+        missing = [silo for number, silo in enumerate(silos) if number not in found]
+        if missing:
+            raise SilosError(
+                f"{self.source}: expected a row for each silo, but {len(missing)} of {len(silos)} have none "
+                f"({list_names(missing)}). Add them; name the column that holds the silos' names, if it is not "
+                f"{self.key!r} (--name)."
+            )
+        return [self.rows[found[number]] for number in range(len(silos))]
+
+
+def _whole(name: str) -> str:
+    return name
+
+
+def _last(name: str) -> str:
+    return name.rpartition("/")[2]
+
+
+def _number(name: str) -> str:
+    """A name without zeros in front, which tables of numbers lose."""
+    return _last(name).lstrip("0")
+
+
+def _unique(silos: Sequence[str], way: Callable[[str], str]) -> dict[str, int]:
+    """The silos that are called by a short name alone."""
+    counts = Counter(map(way, silos))
+    return {way(silo): number for number, silo in enumerate(silos) if counts[way(silo)] == 1}
+
+
+def read_people(path: str | os.PathLike[str], *, key: str | None = None) -> People:
+    """Read a table of people: CSV with commas or semicolons, or TSV; the names are in the first column, or in `key`."""
+    path = Path(path)
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            head = file.readline()
+            file.seek(0)
+            reader = csv.DictReader(file, delimiter=_delimiter(path, head))
+            rows = [row for row in reader if any(value for value in row.values() if isinstance(value, str))]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise SilosError(f"{path}: cannot be read as a table of people ({error}). Check the path.") from error
+    names = list(reader.fieldnames or ())
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice or not names:
+        raise SilosError(f"{path.name}: expected columns with different names, got {list_names(twice) or 'none'}.")
+    for number, row in enumerate(rows, start=2):
+        if None in row or None in row.values():
+            raise SilosError(f"{path.name}, row {number}: expected {len(names)} cells, got others. Correct the row.")
+    return _people(path.name, rows, names, key)
+
+
+def people_of(groups: Mapping[str, Any], *, column: str = "group") -> People:
+    """The same of Python's own: silo → group, or silo → what is known of it by column."""
+    rows = []
+    for silo, value in groups.items():
+        known = value if isinstance(value, Mapping) else {column: value}
+        rows.append({"silo": str(silo)} | {str(name): "" if one is None else str(one) for name, one in known.items()})
+    if len({tuple(row) for row in rows}) > 1:
+        raise SilosError("groups: expected the same columns for each silo.")
+    return _people("groups", rows, list(rows[0]) if rows else [], None)
+
+
+def _people(source: str, rows: Sequence[Mapping[str, str]], names: Sequence[str], key: str | None) -> People:
+    if not rows:
+        raise SilosError(f"{source}: expected one row for each silo, got none.")
+    if key is not None and key not in names:
+        raise ParameterError(f"--name: expected a column of {source} ({list_names(names)}), got {key!r}.")
+    key = names[0] if key is None else key
+    named = [row for row in rows if not is_gap(row[key])]
+    return People(source=source, key=key, rows=tuple(named))
+
+
+def _delimiter(path: Path, head: str) -> str:
+    if path.suffix.lower() == ".tsv":
+        return "\t"
+    return max(",;\t", key=head.count)
