@@ -31,7 +31,8 @@ def comparison_page(told: Comparison, record: ComparisonRecord, *, coordinates: 
         "{{title}}": escape(" and ".join(told.groups)),
         "{{subtitle}}": escape(_subtitle(told)),
         "{{badge}}": {0: "no pair differs", 1: "1 pair differs"}.get(found, f"{found} pairs differ"),
-        "{{says}}": escape(told.says),
+        "{{finding}}": escape(told.sentences[0]),
+        "{{says}}": escape(" ".join(told.sentences[1:])),
         "{{pictures}}": "\n".join(_pictures(told, view) for view in views),
         "{{first}}": escape(told.groups[0]),
         "{{second}}": escape(told.groups[1]),
@@ -126,7 +127,7 @@ def _record(told: Comparison, record: ComparisonRecord) -> str:
     rows = [
         ("made", record.created.replace("T", " ").replace("+00:00", " UTC")),
         *((name, ", ".join(value) if isinstance(value, tuple) else str(value)) for name, value in asked.items()),
-        ("relabellings", f"{record.relabellings} of {told.relabellings.possible:.3g} that there are"),
+        ("relabellings", f"{record.relabellings} of {record.possible or 'very many'} that there are"),
         ("silos left out", str(len(record.left_out))),
         ("SHA-256 of the run", record.run_sha256),
         ("SHA-256 of the table", record.groups_sha256),

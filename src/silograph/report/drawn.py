@@ -11,7 +11,7 @@ from silograph.report.brain import VIEWS, outlines
 from silograph.report.layout import stress_places, unit_square
 
 WIDTH = 320.0  # of a drawing, in its own units: about a screen's pixels
-MARGIN = 10.0
+MARGIN = 16.0
 THINNEST, WIDEST = 0.6, 4.0
 NODE, MOST_NAMED, LETTERS = 2.6, 30, 14  # of more nodes, names are told at the pointer only
 

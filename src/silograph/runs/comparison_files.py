@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from silograph._util.documents import LARGEST_WHOLE
 from silograph._util.files import sha256_of
 from silograph.analysis.comparing.columns import LEVEL, Differences
 from silograph.analysis.comparing.measures import MEASURES, Likeness
@@ -43,7 +44,7 @@ class ComparisonRecord:
     left_out: Sequence[str]  # silos of other groups
     settings: Mapping[str, Any]  # what was asked for
     relabellings: int  # looked at, the true one included
-    possible: int  # different ones that there are
+    possible: int | None  # different ones that there are; None: more than JSON can count
     smallest_p: float  # that there can be
     pairs: int  # of nodes
     tested: int  # of them, that vary and that enough silos have
@@ -75,7 +76,7 @@ def record_of(
         left_out=[silo for silo in silos if silo not in group],
         settings=settings,
         relabellings=told.relabellings.count,
-        possible=told.relabellings.possible,
+        possible=told.relabellings.possible if told.relabellings.possible <= LARGEST_WHOLE else None,
         smallest_p=told.relabellings.smallest_p,
         pairs=told.pairs.n_pairs,
         tested=told.edges.n_tested,

@@ -87,19 +87,17 @@ def _parts(values: Matrix, design: Design, out: dict[str, Vector]) -> list[_Part
         if varies.any():
             columns, y, rest = columns[varies], y[:, varies], rest[:, varies]
             _fill_effects(columns, rest, bases, out)
-            parts.append(_part(columns, kept, some, bases, y, rest))
-            out["statistic"][columns] = parts[-1].seen
+            statistic = _statistic(some, bases, y, rest)
+            out["statistic"][columns] = statistic(np.arange(len(y), dtype=np.int32)[None])[0]
+            seen = out["statistic"][columns]
+            parts.append(_Part(columns=columns, kept=kept, site=design.site, statistic=statistic, seen=seen))
     return parts
 
 
-def _part(columns: IntVector, kept: BoolVector, design: Design, bases: Bases, y: Matrix, rest: Matrix) -> _Part:
-    statistic: Statistic
+def _statistic(design: Design, bases: Bases, y: Matrix, rest: Matrix) -> Statistic:
     if design.is_plain:
-        statistic = Welch(design, (y - y.mean(axis=0)) / y.std(axis=0))
-    else:
-        statistic = LeastSquares(bases, rest / np.linalg.norm(rest, axis=0))
-    true = np.arange(len(y), dtype=np.int32)[None]
-    return _Part(columns=columns, kept=kept, site=design.site, statistic=statistic, seen=statistic(true)[0])
+        return Welch(design, (y - y.mean(axis=0)) / y.std(axis=0))
+    return LeastSquares(bases, rest / np.linalg.norm(rest, axis=0))
 
 
 def _fill_effects(columns: IntVector, rest: Matrix, bases: Bases, out: dict[str, Vector]) -> None:

@@ -7,7 +7,7 @@ from math import comb, factorial, prod
 
 import numpy as np
 
-from silograph._util.types import IntVector
+from silograph._util.types import BoolVector, IntVector
 from silograph.analysis.comparing.design import Design
 
 Orders = np.ndarray  # (relabellings, silos): whose place in the design each silo takes
@@ -25,10 +25,7 @@ class Relabellings:
     @property
     def possible(self) -> int:
         """How many different ones there are, the true one included."""
-        members = [self.design.is_first[self.design.site == site] for site in np.unique(self.design.site)]
-        if self.labels_only:
-            return prod(comb(len(some), int(some.sum())) for some in members)
-        return prod(factorial(len(some)) for some in members)
+        return self._labellings if self.labels_only else prod(factorial(len(some)) for some in self._members)
 
     @property
     def exhaustive(self) -> bool:
@@ -42,10 +39,21 @@ class Relabellings:
 
     @property
     def smallest_p(self) -> float:
-        """The least p-value that there can be. Where groups are equally large, exchanging them is as extreme."""
-        sizes = [self.design.is_first[self.design.site == site] for site in np.unique(self.design.site)]
-        twice = self.labels_only and all(2 * int(some.sum()) == len(some) for some in sizes)
-        return (2 if twice and self.exhaustive else 1) / self.count
+        """The least p-value that there can be."""
+        if self.design.covariates.shape[1]:
+            return 1 / self.count
+        # Where groups are equally large, exchanging them is as extreme
+        twice = all(2 * int(some.sum()) == len(some) for some in self._members)
+        return max(1 / self.count, (2 if twice else 1) / self._labellings)
+
+    @property
+    def _members(self) -> list[BoolVector]:
+        """Of each site, which silos are of the first group."""
+        return [self.design.is_first[self.design.site == site] for site in np.unique(self.design.site)]
+
+    @property
+    def _labellings(self) -> int:
+        return prod(comb(len(some), int(some.sum())) for some in self._members)
 
     def batches(self, size: int) -> Iterator[Orders]:
         """The relabellings, so many at once; where they are random, without the true one."""

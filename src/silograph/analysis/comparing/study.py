@@ -1,7 +1,7 @@
 """The comparison of two groups of silos, whole: pairs of nodes, whole graphs, and what it says in a sentence."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,8 +12,6 @@ from silograph.analysis.comparing.measures import MEASURES, Likeness, PairWeight
 from silograph.analysis.comparing.relabelling import Relabellings
 from silograph.graph.graph import Graph
 
-MOST_TOLD = 10**6  # relabellings that are told by their number
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Comparison:
@@ -22,7 +20,7 @@ class Comparison:
     groups: tuple[str, str]
     pairs: PairWeights
     design: Design
-    relabellings: Relabellings
+    relabellings: Relabellings  # of pairs
     edges: Differences  # of each pair
     graphs: Differences  # of each of MEASURES
     likeness: Likeness
@@ -63,9 +61,14 @@ class Comparison:
         return f"{self.pairs.names[self.pairs.rows[pair]]} – {self.pairs.names[self.pairs.cols[pair]]}"
 
     @property
+    def sentences(self) -> tuple[str, ...]:
+        """The answer in words, also where nothing differs: of pairs first, then of whole graphs, then its limits."""
+        return (_pairs_say(self), *_rate_says(self), *_graphs_say(self), *_limits_say(self))
+
+    @property
     def says(self) -> str:
-        """The answer in words, also where nothing differs."""
-        return " ".join([_pairs_say(self), *_rate_says(self), *_graphs_say(self), *_limits_say(self)])
+        """The same in one."""
+        return " ".join(self.sentences)
 
 
 def compare_graphs(
@@ -81,16 +84,17 @@ def compare_graphs(
 ) -> Comparison:
     """Compare the graphs of silos that are in the order of the design."""
     pairs = PairWeights.of(graphs, consensus)
-    complete = bool(np.isfinite(pairs.values).all())
     by_labels = design.covariates.shape[1] == 0
     usual = Relabellings(design=design, labels_only=by_labels, asked=permutations, seed=seed)
-    of_pairs = usual if complete else Relabellings(design=design, labels_only=False, asked=permutations, seed=seed)
+    # What a relabelling of all silos means for some of them depends on more than labels
+    complete = bool(np.isfinite(pairs.values).all())
+    of_pairs = usual if complete else replace(usual, labels_only=False)
     measures, alike = measures_of(pairs)
     return Comparison(
         groups=groups,
         pairs=pairs,
         design=design,
-        relabellings=usual,
+        relabellings=of_pairs,
         edges=compare_columns(pairs.values, of_pairs),
         graphs=compare_columns(measures, usual),
         likeness=likeness(alike, usual),

@@ -1,0 +1,60 @@
+"""The page of a comparison: whole, without scripts, and no name in it is markup."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from silograph import compare_groups
+from silograph.graph.graph import Graph
+from silograph.report.brain import VIEWS
+from silograph.report.comparison import comparison_page
+from silograph.runs.comparison_files import record_of
+
+EVIL = "<script>alert(1)</script>{{record}}"
+
+
+@pytest.fixture
+def told():
+    rng = np.random.default_rng(1)
+    names, graphs = [EVIL, "a & b", "c", "d", "e"], {}
+    for number in range(10):
+        half = np.triu(rng.random((5, 5)), 1)
+        half[2, 3] += 3.0 * (number < 5)
+        graphs[f"s{number}"] = Graph.from_adjacency(half + half.T, names)
+
+    class Model:
+        graphs_ = graphs
+        consensus_graph_ = graphs["s0"]
+
+    return compare_groups(Model(), {silo: "A>" if number < 5 else "B" for number, silo in enumerate(graphs)})
+
+
+@pytest.fixture
+def record(told, tmp_path: Path):
+    for name in ("run.json", "people.csv"):
+        (tmp_path / name).write_text("{}", encoding="utf-8")
+    return record_of(told, settings={"seed": 0}, run=tmp_path, silos=told.pairs.silos, people=tmp_path / "people.csv")
+
+
+def test_the_page_has_the_answer_and_no_script(told, record):
+    page = comparison_page(told, record)
+    assert "<script" not in page
+    assert "default-src 'none'" in page
+    assert "1 pair differs" in page
+    assert "c – d" in page
+    assert page.count("<svg") == 3
+    assert not re.findall(r"\{\{(?!record\}\})\w+", page)
+    assert "A&gt;" in page
+    assert "a &amp; b" in page
+
+
+def test_a_brain_is_seen_from_three_sides(told, record, tmp_path):
+    rows = [f'"{name}",{10 * k},{5 * k},{3 * k}' for k, name in enumerate(told.pairs.names)]
+    (tmp_path / "places.csv").write_text("\n".join(["name,x,y,z", *rows]), encoding="utf-8")
+    page = comparison_page(told, record, coordinates=tmp_path / "places.csv")
+    assert page.count("<svg") == 9
+    assert page.count("class='head'") == 9
+    assert all(view in page for view in VIEWS)
+    assert "nilearn" in page

@@ -1,0 +1,186 @@
+"""From a run, or a model, and a table of people to a comparison; and everything that can be wrong with the table."""
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from silograph import ConsensusGraph, compare_groups
+from silograph.errors import GraphError, ParameterError, SilosError
+from silograph.graph.graph import Graph
+from silograph.runs.people import people_of, read_people
+from silograph.runs.reader import RunData
+
+
+class Model:
+    """As much of a fitted model as a comparison needs."""
+
+    def __init__(self, silos, lacking=()):
+        rng = np.random.default_rng(5)
+        names, self.graphs_ = [f"n{k}" for k in range(6)], {}
+        for silo in silos:
+            half = np.triu(rng.random((6, 6)), 1)
+            graph = Graph.from_adjacency(half + half.T, names)
+            if silo in lacking:
+                graph = Graph.from_adjacency(graph.adjacency()[:5, :5], names[:5])
+            self.graphs_[silo] = graph
+        self.consensus_graph_ = Graph.from_adjacency(half + half.T, names)
+
+
+SILOS = [f"oslo/p{k}" for k in range(4)] + [f"lima/p{k}" for k in range(4, 8)]
+TABLE = """who,dx,age,place
+oslo/p0,patient,30,x
+oslo/p1,patient,41,y
+p2,control,33,x
+p3,control,50,y
+p4,patient,27,x
+p5,patient,36,y
+p6,control,61,x
+p7,control,44,y
+"""
+
+
+@pytest.fixture
+def model():
+    return Model(SILOS)
+
+
+@pytest.fixture
+def table(tmp_path):
+    def write(text=TABLE, name="people.csv"):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        return tmp_path / name
+
+    return write
+
+
+def test_a_table_and_a_dict_say_the_same(model, table):
+    told = compare_groups(model, table(), column="dx", permutations=99)
+    known = {silo: "control" if silo[-1] in "2367" else "patient" for silo in SILOS}
+    same = compare_groups(model, known, permutations=99)
+    assert told.groups == ("control", "patient")
+    assert told.design.counts == (4, 4)
+    assert np.array_equal(told.edges.p_family, same.edges.p_family)
+
+
+def test_groups_between_which_can_be_chosen_and_turned(model, table):
+    one = compare_groups(model, table(), column="dx", between=("patient", "control"), permutations=99)
+    other = compare_groups(model, table(), column="dx", permutations=99)
+    assert one.edges.difference == pytest.approx(-other.edges.difference)
+
+
+def test_of_three_groups_two_are_compared_and_the_third_is_left_out(model, table):
+    text = TABLE.replace("p7,control", "p7,unknown").replace("oslo/p0,patient", "oslo/p0,")
+    with pytest.raises(SilosError, match=r"1 have none \('oslo/p0'\)"):
+        compare_groups(model, table(text), column="dx")
+    with pytest.raises(SilosError, match=r"expected two groups, got 3 \('control', 'patient', 'unknown'\)"):
+        compare_groups(model, table(text.replace("p0,,", "p0,patient,")), column="dx")
+    told = compare_groups(model, table(text), column="dx", between=("control", "patient"), permutations=99)
+    assert told.design.counts == (3, 3)
+    assert "oslo/p0" not in told.pairs.silos
+    with pytest.raises(ParameterError, match="expected two groups of column 'dx'"):
+        compare_groups(model, table(text), column="dx", between=("control", "other"))
+
+
+def test_a_covariate_called_site_restricts_relabellings_and_may_be_the_silos_folder(model, table):
+    told = compare_groups(model, table(), column="dx", covariates=["age", "site"], permutations=99)
+    assert (told.sites, told.covariates) == ("site", ("age",))
+    assert told.design.site.tolist() == [1] * 4 + [0] * 4
+    other = compare_groups(model, table(), column="dx", sites="place", permutations=99)
+    assert other.design.site.tolist() == [0, 1] * 4
+    assert "within place" in other.says
+
+
+def test_nodes_that_a_silo_lacks_are_compared_among_the_others(table):
+    model = Model([f"s{k}" for k in range(12)], lacking=["s3"])
+    told = compare_groups(model, {f"s{k}": "ab"[k % 2] for k in range(12)}, permutations=99)
+    assert np.isfinite(told.edges.p).all()
+    assert "5 pairs are lacking in some silos" in told.says
+
+
+def test_names_may_have_lost_their_zeros_and_tables_have_semicolons_or_tabs(table):
+    model = Model(["nyu/0050952", "nyu/0050953", "nyu/0050954", "nyu/0050955"])
+    text = "id;dx\n50952;a\n50953;a\n50954;b\n50955;b\n"
+    assert compare_groups(model, table(text), permutations=99).design.counts == (2, 2)
+    tabs = table(text.replace(";", "\t"), "people.tsv")
+    assert compare_groups(model, tabs, permutations=99).design.is_first.tolist() == [True, True, False, False]
+
+
+def test_rows_of_other_people_are_an_error_unless_ignored(model, table):
+    text = TABLE + "p9,control,50,x\n"
+    with pytest.raises(SilosError, match="no silo that is called 'p9'"):
+        compare_groups(model, table(text), column="dx")
+    assert compare_groups(model, table(text), column="dx", others="ignore", permutations=99).design.counts == (4, 4)
+
+
+def test_each_silo_has_one_row(model, table):
+    with pytest.raises(SilosError, match=r"1 of 8 have none \('lima/p7'\)"):
+        compare_groups(model, table(TABLE.replace("p7,control,44,y\n", "")), column="dx")
+    with pytest.raises(SilosError, match="got 'oslo/p1' and 'p1' for 'oslo/p1'"):
+        compare_groups(model, table(TABLE + "p1,patient,41,y\n"), column="dx")
+
+
+def test_a_name_that_two_sites_have_must_be_whole(table):
+    model = Model(["a/p1", "b/p1", "a/p2", "b/p2"])
+    with pytest.raises(SilosError, match="no silo that is called 'p1'"):
+        compare_groups(model, table("who,dx\np1,x\np2,y\n"))
+
+
+def test_the_column_is_found_only_where_there_is_one(model, table):
+    with pytest.raises(ParameterError, match="got 'dx', 'age', 'place'"):
+        compare_groups(model, table())
+    with pytest.raises(ParameterError, match=r"covariates: expected a column of people.csv .*, got 'sex'"):
+        compare_groups(model, table(), column="dx", covariates=["sex"])
+    with pytest.raises(ParameterError, match="--name: expected a column"):
+        compare_groups(model, table(), column="dx", name="nobody")
+    with pytest.raises(ParameterError, match="permutations: expected a whole number ≥ 19"):
+        compare_groups(model, table(), column="dx", permutations=5)
+
+
+def test_one_group_is_nothing_to_compare(model, table):
+    with pytest.raises(SilosError, match="expected two groups, got 1"):
+        compare_groups(model, table(TABLE.replace("control", "patient")), column="dx")
+
+
+def test_tables_that_are_none_are_told_so(table, tmp_path):
+    with pytest.raises(SilosError, match="cannot be read"):
+        read_people(tmp_path / "nothing.csv")
+    with pytest.raises(SilosError, match="row 2: expected 2 cells"):
+        read_people(table("who,dx\np1\n"))
+    with pytest.raises(SilosError, match="different names"):
+        read_people(table("who,dx,dx\np1,a,b\n"))
+    with pytest.raises(SilosError, match="one row for each silo, got none"):
+        read_people(table("who,dx\n"))
+    with pytest.raises(SilosError, match="the same columns"):
+        people_of({"p1": {"dx": "a"}, "p2": {"age": 3}})
+
+
+def test_a_model_must_be_fitted_and_a_run_have_its_silos_graphs(model, table):
+    with pytest.raises(ParameterError, match="Fit it first"):
+        compare_groups(ConsensusGraph(), table())
+
+
+def test_a_fitted_consensus_graph_is_compared_as_it_is(rng):
+    base = rng.normal(size=(6, 6))
+    signals = {f"s{k}": rng.normal(size=(60, 6)) @ base for k in range(6)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = ConsensusGraph(degree=2, coupling=0.5).fit(signals)
+    told = compare_groups(model, {silo: "ab"[number % 2] for number, silo in enumerate(signals)}, permutations=99)
+    assert told.relabellings.possible == 20
+    assert told.says
+
+
+def test_runs_without_graphs_of_silos_are_refused(tmp_path):
+    from silograph import learn_files
+
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "one.npy", rng.normal(size=(40, 5)))
+    np.save(tmp_path / "two.npy", rng.normal(size=(40, 5)))
+    with pytest.raises(GraphError, match="got one over one table"):
+        compare_groups(learn_files(tmp_path / "one.npy"), {"one": "a"})
+    run = learn_files([tmp_path / "one.npy", tmp_path / "two.npy"], degree=2, coupling=0.5)
+    away: RunData = replace(run, graphs={"one": run.graphs["one"]})
+    with pytest.raises(GraphError, match=r"1 are not in this folder \('two'\)"):
+        compare_groups(away, {"one": "a", "two": "b"})
