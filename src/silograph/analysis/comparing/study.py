@@ -122,7 +122,7 @@ def _pairs_say(told: Comparison) -> str:
     if n == 0:
         return f"No pair of nodes can be compared between {_who(told)}: none varies in enough silos."
     least = told.ranked[0]
-    counted = {0: "none differs", 1: "1 differs"}.get(len(found), f"{len(found)} differ")
+    counted = {0: "none differs", 1: "one differs"}.get(len(found), f"{len(found)} differ")
     family = "correction for testing them all" if n > 1 else "testing"
     return (
         f"Of {n} pair{'s' * (n > 1)} {counted} between {_who(told)} after {family} ({how(told)}); smallest adjusted "
@@ -145,11 +145,13 @@ def _graphs_say(told: Comparison) -> list[str]:
         f"adjusted p = {told.graphs.p_family[number]:.3g})"
         for number in found
     ]
-    alike = told.likeness
-    whole = f"group tells {alike.explained:.1%} of what silos differ by (p = {alike.p:.3g})"
-    if not words:
-        return [f"In numbers of whole graphs, no difference was found; the {whole}."]
-    return [f"Whole graphs differ in {', '.join(words)}; the {whole}."]
+    alike, numbers = told.likeness, f"Numbers of whole graphs differ: {', '.join(words)}."
+    verdict = "differ" if alike.p <= LEVEL else "differ no more than by chance"
+    return [
+        numbers if words else f"No number of whole graphs differs ({', '.join(MEASURES)}).",
+        f"Taken as a whole, graphs {verdict}: the group tells {alike.explained:.1%} of what silos differ by "
+        f"(p = {alike.p:.3g}).",
+    ]
 
 
 def _limits_say(told: Comparison) -> list[str]:
