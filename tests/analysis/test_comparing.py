@@ -355,6 +355,14 @@ def test_the_graph_of_differences_keeps_sizes_as_weights_and_signs_beside(rng):
     assert (one - other)[graph.rows, graph.cols] == pytest.approx(columns["difference"])
 
 
+def test_empty_graphs_are_compared_and_found_to_have_nothing_to_differ_in():
+    nothing = Graph.from_adjacency(np.zeros((4, 4)), list("abcd"))
+    told = compare_graphs({f"s{k}": nothing for k in range(8)}, nothing, design_of(4, 4), ("a", "b"),
+                          permutations=199, seed=0)  # fmt: skip
+    assert told.says.startswith("No pair of nodes can be compared between a (n = 4) and b (n = 4)")
+    assert told.likeness.p == 1.0
+
+
 # --- what cannot be compared ------------------------------------------------------------------------------------------
 
 

@@ -24,6 +24,7 @@ from silograph.federation.study_file import Policy, parse_study
 from silograph.methods.common.registry import built_in
 from silograph.methods.common.settings import StudySettings
 from silograph.privacy.settings import Privacy
+from silograph.runs.comparison_files import NUMBERS, ComparisonRecord
 from testing.consortium import Consortium, Loopback, close
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
@@ -293,3 +294,12 @@ def test_the_files_of_a_real_run_and_the_fields_of_its_audit_log_are_on_the_page
     assert {json.loads(line)["what"] for line in lines} <= set(re.findall(r"`([^`]+)`", whats))
     for folder in (tmp_path / "oslo" / "results").iterdir():
         assert re.fullmatch(r"[0-9a-f]{16}\.1", folder.name)  # RUN.G, as the pages say
+
+
+def test_the_files_and_keys_of_a_comparison_are_listed():
+    told = section("run-folder.md", "compare")
+    files = ["compare.html", "edges.csv", "graphs.csv", "first/", "second/", "difference/", "compare.json"]
+    record = [field.name for field in fields(ComparisonRecord)]
+    heads = ["compare.json"]  # of the last table
+    listed = [key for key in keys(told) if key not in heads]
+    assert sorted(listed) == sorted([*(name for name in files if name not in heads), *NUMBERS, *record])

@@ -152,6 +152,8 @@ def test_tables_that_are_none_are_told_so(table, tmp_path):
         read_people(table("who,dx,dx\np1,a,b\n"))
     with pytest.raises(SilosError, match="one row for each silo, got none"):
         read_people(table("who,dx\n"))
+    with pytest.raises(SilosError, match="a name in column 'who' of each row"):
+        read_people(table("who,dx\n,a\n"))
     with pytest.raises(SilosError, match="the same columns"):
         people_of({"p1": {"dx": "a"}, "p2": {"age": 3}})
 

@@ -91,7 +91,7 @@ def record_of(
 
 def check_place(folder: Path, *, force: bool) -> None:
     """Raise, before any work is done, when a comparison may not be written to `folder`."""
-    if not folder.exists():
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
     if not (folder / COMPARED).is_file():
         raise OutputError(f"{folder}: holds other things than a comparison. Choose another --out.")

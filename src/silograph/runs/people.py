@@ -97,17 +97,17 @@ def read_people(path: str | os.PathLike[str], *, key: str | None = None) -> Peop
             head = file.readline()
             file.seek(0)
             reader = csv.DictReader(file, delimiter=_delimiter(path, head))
-            rows = [row for row in reader if any(value for value in row.values() if isinstance(value, str))]
+            rows = {reader.line_num: row for row in reader if _is_filled(row)}
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise SilosError(f"{path}: cannot be read as a table of people ({error}). Check the path.") from error
     names = list(reader.fieldnames or ())
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice or not names:
         raise SilosError(f"{path.name}: expected columns with different names, got {list_names(twice) or 'none'}.")
-    for number, row in enumerate(rows, start=2):
+    for number, row in rows.items():
         if None in row or None in row.values():
             raise SilosError(f"{path.name}, row {number}: expected {len(names)} cells, got others. Correct the row.")
-    return _people(path.name, rows, names, key)
+    return _people(path.name, list(rows.values()), names, key)
 
 
 def people_of(groups: Mapping[str, Any], *, column: str = "group") -> People:
@@ -127,8 +127,13 @@ def _people(source: str, rows: Sequence[Mapping[str, str]], names: Sequence[str]
     if key is not None and key not in names:
         raise ParameterError(f"--name: expected a column of {source} ({list_names(names)}), got {key!r}.")
     key = names[0] if key is None else key
-    named = [row for row in rows if not is_gap(row[key])]
-    return People(source=source, key=key, rows=tuple(named))
+    if any(is_gap(row[key]) for row in rows):
+        raise SilosError(f"{source}: expected a name in column {key!r} of each row, got none. Fill it in.")
+    return People(source=source, key=key, rows=tuple(rows))
+
+
+def _is_filled(row: Mapping[str, Any]) -> bool:
+    return any(isinstance(cell, str) and cell for cell in row.values())
 
 
 def _delimiter(path: Path, head: str) -> str:

@@ -116,7 +116,7 @@ def _fill_p(parts: Sequence[_Part], relabellings: Relabellings, out: dict[str, V
     columns = np.concatenate([part.columns for part in parts])
     as_large, largest = np.zeros(columns.size), []
     bars = [np.abs(part.seen) * SAME for part in parts]
-    for orders in relabellings.batches(max(1, BATCH // columns.size)):
+    for orders in relabellings.batches(max(1, BATCH // max(columns.size, relabellings.design.site.size))):
         sizes = [part(orders) for part in parts]
         as_large += np.concatenate([(size >= bar).sum(axis=0) for size, bar in zip(sizes, bars, strict=True)])
         largest.append(np.max([size.max(axis=1) for size in sizes], axis=0))

@@ -89,7 +89,7 @@ class Separation:
     def __call__(self, orders: Orders) -> Matrix:
         """The statistics (relabellings, 1)."""
         told, rest = self.parts(orders)
-        # Similarities need be those of no points in space: what is left may then be nothing
+        # Nothing is left where the silos of a group have the same graph
         values: Matrix = (told / np.maximum(rest, ROUNDING) * self.bases.freedom)[:, None]
         return values
 

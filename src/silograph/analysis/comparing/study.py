@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from silograph._util.types import Vector
-from silograph.analysis.comparing.columns import LEVEL, Differences, compare_columns
+from silograph.analysis.comparing.columns import ENOUGH, LEVEL, Differences, compare_columns
 from silograph.analysis.comparing.design import Design
 from silograph.analysis.comparing.measures import MEASURES, Likeness, PairWeights, likeness, measures_of
 from silograph.analysis.comparing.relabelling import Relabellings
@@ -163,7 +163,8 @@ def _limits_say(told: Comparison) -> list[str]:
         out.append(f"All {test.possible} relabellings were looked at; no p can be below {test.smallest_p:.2g}.")
     lacking = int(np.isnan(told.pairs.values).any(axis=0).sum())
     if lacking:
-        out.append(f"{lacking} pairs are lacking in some silos, and compared in the others, if these are enough.")
+        enough = f"{ENOUGH:.0%} of either group"
+        out.append(f"{lacking} pairs are lacking in some silos, and compared in the others where these are {enough}.")
     if told.graphs.n_tested and np.isnan(told.graphs.p[0]):
         out.append("All graphs have as many edges: learn keeps so many of the strongest. With --whole, it keeps all.")
     return out
