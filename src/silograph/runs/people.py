@@ -97,17 +97,17 @@ def read_people(path: str | os.PathLike[str], *, key: str | None = None) -> Peop
             head = file.readline()
             file.seek(0)
             reader = csv.DictReader(file, delimiter=_delimiter(path, head))
-            rows = {reader.line_num: row for row in reader if _is_filled(row)}
+            rows = [(reader.line_num, row) for row in reader if _is_filled(row)]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise SilosError(f"{path}: cannot be read as a table of people ({error}). Check the path.") from error
     names = list(reader.fieldnames or ())
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice or not names:
         raise SilosError(f"{path.name}: expected columns with different names, got {list_names(twice) or 'none'}.")
-    for number, row in rows.items():
+    for number, row in rows:
         if None in row or None in row.values():
             raise SilosError(f"{path.name}, row {number}: expected {len(names)} cells, got others. Correct the row.")
-    return _people(path.name, list(rows.values()), names, key)
+    return _people(path.name, [row for _, row in rows], names, key)
 
 
 def people_of(groups: Mapping[str, Any], *, column: str = "group") -> People:
