@@ -56,7 +56,7 @@ def test_absent_edges_of_a_silo_alone_are_scored_as_its_own_graph_scores_them():
 
 
 def test_the_consensus_scores_are_what_it_would_be_if_nothing_were_cut_off_at_zero():
-    """That is t with Σ s_i (w_i − t) = λ for w_i = (a_i + s_i t)/(q + s_i); where none of these is below zero, t is u."""
+    """That is t with Σ s_i (w_i − t) = λ of w_i = (a_i + s_i t)/(q + s_i); where none of these is below zero, t is u."""
     silos = related_silos(n_nodes=12)
     chosen = StudySettings(alpha=0.3, beta=0.15, coupling=0.4, sparsity=0.3, tol=1e-12)
     study, q = learn_silos(silos, chosen), 0.6
