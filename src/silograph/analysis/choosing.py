@@ -23,6 +23,7 @@ import numpy as np
 
 from silograph._util.types import Vector
 from silograph.analysis.choices import Choices, read_choices, write_choices
+from silograph.analysis.scores import consensus_rank
 from silograph.data.blocks import N_BLOCKS
 from silograph.engine.batch import is_large, map_in_order
 from silograph.engine.study import FINAL_GRAPHS, OnRound, Optimum, StudyResult, TriedCoupling, learn_silos, set_up_silos
@@ -167,7 +168,9 @@ def with_strongest(study: StudyResult, silos: Sequence[Silo], settings: StudySet
     return replace(
         study,
         graphs=graphs,
-        consensus=keep_strongest(silos[0].study_pairs, study.consensus, asked),
+        consensus=keep_strongest(
+            silos[0].study_pairs, study.consensus, asked, consensus_rank(silos, settings, study)
+        ),
         optimum=Optimum(consensus=study.consensus, graphs=study.graphs, degree=study.degree),
         degree=degree,
         degree_asked=asked,
