@@ -77,9 +77,7 @@ class _Drawn:
     pull: float
 
 
-def _drawn_silos(
-    silos: Sequence[Silo], settings: StudySettings, study: StudyResult
-) -> tuple[list["_Drawn"], Vector]:
+def _drawn_silos(silos: Sequence[Silo], settings: StudySettings, study: StudyResult) -> tuple[list["_Drawn"], Vector]:
     """The silos as they are drawn to the consensus of the whole optimum, and what pairs are worth to that."""
     drawn = [_drawn(silo, settings, study) for silo in silos]
     pooled = settings.solver_used.consensus == "pooled"
