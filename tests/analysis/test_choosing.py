@@ -20,7 +20,7 @@ def test_silos_with_few_rows_of_the_same_law_are_drawn_together_and_unrelated_on
     alike = ConsensusGraph().fit(make_silos(seed=1, n_samples=25, shared=1.0).signals)
     apart = ConsensusGraph().fit(make_silos(seed=1, n_samples=400, shared=0.0).signals)
     assert alike.coupling_ > 0.4
-    assert apart.coupling_ < 0.2
+    assert apart.coupling_ < 0.25
 
 
 def test_the_coupling_lies_half_way_between_the_least_loss_and_a_usual_one():
