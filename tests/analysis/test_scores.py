@@ -1,5 +1,7 @@
 """Every pair has a rank: edges by their weight, all others below them by how far they are from being one."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -56,23 +58,22 @@ def test_absent_edges_of_a_silo_alone_are_scored_as_its_own_graph_scores_them():
 
 
 def test_the_consensus_scores_are_what_it_would_be_if_nothing_were_cut_off_at_zero():
-    """t, with the graphs (a_i + s_i t)/(q + s_i) that it draws, has Σ s_i (w_i − t) = λ; where none is below zero, t is u."""
-    silos, chosen = related_silos(n_nodes=12), StudySettings(alpha=0.3, beta=0.15, coupling=0.4, sparsity=0.3, tol=1e-12)
+    """That is t with Σ s_i (w_i − t) = λ of w_i = (a_i + s_i t)/(q + s_i); where no w_i is below zero, t is u."""
+    silos = related_silos(n_nodes=12)
+    chosen = StudySettings(alpha=0.3, beta=0.15, coupling=0.4, sparsity=0.3, tol=1e-12)
     study, q = learn_silos(silos, chosen), 0.6
     t = scores_of(silos, chosen, study).consensus
-    ranked, pull = np.zeros_like(t), 0.0
-    for silo in silos:
-        w, problem = study.graphs[silo.name], silo.problem(alpha=0.3, beta=0.15, zeta=0.0)
-        strength = study.rho / np.linalg.norm(w - study.consensus)
-        a = q * w - problem.gradient(w)
-        ranked, pull = ranked + strength * a / (q + strength), pull + strength * q / (q + strength)
-    expected = (ranked - study.lam) / pull
-    absent, inside = study.consensus == 0, np.all([study.graphs[s.name] > 0 for s in silos], axis=0)
+    graphs, problems = study.graphs.values(), [silo.problem(alpha=0.3, beta=0.15, zeta=0.0) for silo in silos]
+    a = [q * w - problem.gradient(w) for w, problem in zip(graphs, problems, strict=True)]
+    strengths = np.array([study.rho / np.linalg.norm(w - study.consensus) for w in graphs])
+    h = strengths / (q + strengths)
+    absent, inside = study.consensus == 0, np.all([study.consensus > 0, *(w > 0 for w in graphs)], axis=0)
     assert absent.any()
-    assert (inside & ~absent).any()
-    np.testing.assert_allclose(expected[inside & ~absent], study.consensus[inside & ~absent], atol=1e-4)
-    shifted = expected[absent] - max(expected[absent].max(), 0.0)
-    np.testing.assert_allclose(t[absent], shifted, rtol=1e-6, atol=1e-9)
+    assert inside.any()
+    np.testing.assert_allclose(((h @ a - study.lam) / (q * h.sum()))[inside], study.consensus[inside], atol=1e-4)
+    ranked = h * np.minimum(h / np.median(h), 1) ** 3  # all silos are equally long
+    expected = (ranked @ a - study.lam) / (q * ranked.sum())
+    np.testing.assert_allclose(t[absent], expected[absent] - max(expected[absent].max(), 0.0), rtol=1e-6, atol=1e-9)
 
 
 def test_where_all_silos_are_at_the_consensus_absent_pairs_are_scored_by_the_sum_of_slopes():
@@ -111,6 +112,15 @@ def test_nothing_is_said_of_pairs_that_a_silo_lacks():
     assert not np.isnan(model.scores_[1:]).any()
     assert not np.isnan(model.consensus_scores_).any()
     assert (np.isnan(model.adjacencies_) <= np.isnan(model.scores_) | np.eye(20, dtype=bool)).all()
+
+
+def test_a_long_silo_counts_more_in_the_order_of_the_consensus_and_not_in_its_weights():
+    silos, chosen = related_silos(n_nodes=12), StudySettings(alpha=0.3, beta=0.15, coupling=0.4)
+    longer = [replace(silo, n_samples=silo.n_samples * 4**number) for number, silo in enumerate(silos)]
+    equal, unequal = ((study := learn_silos(some, chosen), scores_of(some, chosen, study)) for some in (silos, longer))
+    np.testing.assert_array_equal(unequal[0].consensus, equal[0].consensus)
+    absent = equal[0].consensus == 0
+    assert (np.argsort(unequal[1].consensus[absent]) != np.argsort(equal[1].consensus[absent])).any()
 
 
 def test_methods_without_an_optimum_and_noise_have_none():

@@ -99,7 +99,8 @@ def _complete(graphs: Sequence[GraphFacts]) -> Doubt | None:
 
 def _is_no_wonder(graph: GraphFacts, graphs: Sequence[GraphFacts]) -> bool:
     """Whether all pairs are edges because most are in the others, or because the silo has so few of their nodes."""
-    parts = [one.edges / one.n_pairs for one in graphs if one is not graph and one.distance != 0 and one.edges is not None]
+    others = [one for one in graphs if one is not graph and one.distance != 0]
+    parts = [one.edges / one.n_pairs for one in others if one.edges is not None]
     if parts and np.median(parts) >= DENSE:
         return True
     if graph.n_nodes == max(one.n_nodes for one in graphs):

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from silograph._util.checks import MOST_NAMED
 from silograph.privacy.statement import Statement
-from silograph.runs.layout import CONSENSUS, GRAPH_FILES, HISTORY, RECORD, SILOS
+from silograph.runs.layout import RESULT_NAMES
 from silograph.runs.record import ResultRecord, RunRecord, SiloRecord
 
 MOST_ROWS = 10  # half of the silos that the summary shows: the first and the last
@@ -75,7 +75,7 @@ def _table(record: RunRecord, out: Path | None) -> Table:
     for name, value in rows.items():
         table.add_row(name, Text(value))
     if out is not None:
-        table.add_row("written", Text(f"{out}/ ({', '.join((*GRAPH_FILES, RECORD))})"))
+        table.add_row("written", Text(_written(out)))
     return table
 
 
@@ -118,9 +118,14 @@ def _facts(result: ResultRecord, out: Path | None) -> list[str]:
     facts = [parameters, f"certified gap: {_certificate(result)} {rounds}", f"time: {result.seconds:.2f} s"]
     facts[:0] = [*_degree(result), *_coupling(result)]
     if out is not None:
-        graphs = f"{CONSENSUS}/ and {SILOS}/ ({', '.join(GRAPH_FILES)})"
-        facts.append(f"written: {out}/: {graphs}, {HISTORY}, {RECORD}")
+        facts.append(f"written: {_written(out)}")
     return facts
+
+
+def _written(out: Path) -> str:
+    """What there is to open, by the order of RESULT_NAMES."""
+    there = [out / name for name in RESULT_NAMES if (out / name).exists()]
+    return f"{out}/: {', '.join(path.name + '/' * path.is_dir() for path in there)}"
 
 
 def _degree(result: ResultRecord) -> list[str]:

@@ -23,7 +23,7 @@ from silograph.metrics import average_precision
 DEFAULT, ALONE = "default", "each alone"
 METHODS = {DEFAULT: "exact", "one-shot": "oneshot", ALONE: "independent", "FedAvg": "fedavg"}
 DEMO_METHODS = {"Algorithm 1": "algorithm1", "FedProx": "fedprox", "MRMTL": "mrmtl", "Ditto": "ditto"}
-COUPLINGS = (0.0, 0.1, 0.2, 0.35, 0.5, 0.7, 0.9, 1.2)
+COUPLINGS = (0.0, 0.05, 0.1, 0.17, 0.25, 0.35, 0.5, 0.7, 0.9, 1.2)
 STABLE = 0.9
 QUORUM = 3  # silos
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from silograph.analysis.choosing import MIDDLE
+from silograph.analysis.choosing import USUAL
 from silograph.graph.graph import Graph
 from silograph.runs.reader import RunData
 
@@ -86,13 +86,10 @@ def coupling_of(run: RunData) -> dict[str, Any] | None:
 
 def _coupling_says(chosen: float, least: float) -> str:
     about = "At 0 each silo is learned alone; around 1 all fuse."
-    if least == 0:
-        return f"Rows that were held out are explained best by silos alone: the coupling is 0. {about}"
-    if least == MIDDLE:
-        return f"The coupling is {chosen:.2g}, which has the least loss on rows that were held out. {about}"
+    best = f"at {least:g}" if least > 0 else "where silos are alone"
     return (
-        f"The coupling is {chosen:.2g}. The least loss on rows that were held out is at {least:g}; as the loss alone "
-        f"is noisy, half way to {MIDDLE:g}, the middle of those tried, was taken (on a logarithmic scale). {about}"
+        f"The coupling is {chosen:.2g}. The least loss on rows that were held out is {best}; as the loss alone is a "
+        f"noisy guide, half way to {USUAL:g}, a usual one, was taken (on a logarithmic scale). {about}"
     )
 
 
