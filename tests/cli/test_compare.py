@@ -93,6 +93,18 @@ def test_an_earlier_comparison_is_replaced_only_if_asked_and_other_things_never(
     assert (tmp_path / "mine" / "notes.txt").read_text() == "kept"
 
 
+def test_a_comparison_that_a_kill_left_aside_is_brought_back_before_anything_else(study, tmp_path):
+    out = tmp_path / "compare"
+    assert compare(study, "--out", str(out)).exit_code == 0
+    aside = tmp_path / ".compare.old.killed"
+    aside.mkdir()
+    out.rename(aside / "compare")
+    refused = compare(study, "--out", str(out))
+    assert refused.exit_code == 1
+    assert "--force" in refused.output
+    assert {path.name for path in out.iterdir()} == FILES
+
+
 @pytest.mark.parametrize(
     ("change", "options", "code", "says"),
     [

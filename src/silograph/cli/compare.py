@@ -104,7 +104,7 @@ def _compare(
 ) -> None:
     from rich.console import Console
 
-    from silograph._util.files import writing_folder
+    from silograph._util.files import bring_back, writing_folder
     from silograph.report.comparison import PAGE, comparison_page
     from silograph.runs.comparing import compare_groups
     from silograph.runs.comparison_files import check_place, record_of, write_comparison
@@ -113,6 +113,7 @@ def _compare(
     run = read_run(folder)
     layout = finished_layout(folder)
     place = layout.compare if out is None else out
+    bring_back(place.absolute())
     check_place(place, force=force)
     told = compare_groups(run, groups, **settings)
     record = record_of(told, settings=settings, run=layout.folder, silos=run.graphs, people=groups)
