@@ -157,8 +157,9 @@ def test_two_silos_and_a_hundred_work(rng):
 
 def test_precomputed_distances_give_the_same_graphs(signals):
     distances = {name: squareform(pdist(x.T, "sqeuclidean")) / len(x) for name, x in signals.items()}
-    model = ConsensusGraph(degree=3, coupling=0.5, metric="precomputed").fit(distances)
-    from_rows = ConsensusGraph(degree=3, coupling=0.5).fit(signals)
+    whole = {"degree": 3, "coupling": 0.5, "whole": True}  # which edges are the strongest, numbers of rows decide, too
+    model = ConsensusGraph(**whole, metric="precomputed").fit(distances)
+    from_rows = ConsensusGraph(**whole).fit(signals)
     np.testing.assert_allclose(model.consensus_, from_rows.consensus_, atol=1e-8)
     assert model.n_samples_seen_ == [None] * 3
 
