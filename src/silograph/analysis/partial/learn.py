@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
 from silograph._util.types import Matrix
 from silograph.analysis.partial.shrinkage import Shrinkage, choose
@@ -41,5 +40,5 @@ def partial_correlations(covariance: Matrix) -> Matrix:
 
 def inverse(covariance: Matrix) -> Matrix:
     """Of a positive definite matrix; symmetric to the last bit."""
-    out: Matrix = cho_solve(cho_factor(covariance), np.eye(len(covariance)))
+    out: Matrix = np.asarray(np.linalg.inv(covariance), dtype=np.float64)
     return (out + out.T) / 2

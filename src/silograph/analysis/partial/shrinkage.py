@@ -16,7 +16,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from silograph._util.types import Matrix, Vector
 from silograph.analysis.partial.sums import Known, SiloSums, pooled
@@ -94,15 +93,16 @@ def _along_ridges(fold: Fold) -> Vector:
 
 def _along_strengths(fold: Fold, ridge: float) -> Matrix:
     """(silos, strengths)"""
-    root: Matrix = np.asarray(np.linalg.cholesky(_ridged(pooled(fold.silos), ridge)), dtype=np.float64)
+    values, vectors = np.linalg.eigh(_ridged(pooled(fold.silos), ridge))
+    whiten, log_det = (vectors / np.sqrt(values)).T, float(np.log(values).sum())  # L = V √Λ
     out = np.zeros((len(fold.silos), len(STRENGTHS)))
     for row, silo, held_out in zip(out, fold.silos, fold.held_out, strict=True):
         if held_out is None:
             continue
         n_rows, products = held_out
-        values, vectors = np.linalg.eigh(_whitened(root, silo.covariance))
-        values, spread = np.maximum(values, 0.0), _seen_from(vectors, _whitened(root, products))
-        base = n_rows * float(np.log(np.diag(root)).sum())
+        values, vectors = np.linalg.eigh(_whitened(whiten, silo.covariance))
+        values, spread = np.maximum(values, 0.0), _seen_from(vectors, _whitened(whiten, products))
+        base = 0.5 * n_rows * log_det
         for place, strength in enumerate(STRENGTHS):
             part = _part(strength * len(values), silo)
             row[place] = _likelihood(n_rows, (1 - part) * values + part, spread) - base
@@ -118,10 +118,9 @@ def _seen_from(vectors: Matrix, products: Matrix) -> Vector:
     return np.asarray(((vectors.T @ products) * vectors.T).sum(axis=1))
 
 
-def _whitened(root: Matrix, matrix: Matrix) -> Matrix:
+def _whitened(whiten: Matrix, matrix: Matrix) -> Matrix:
     """L⁻¹ M L⁻ᵀ."""
-    half = solve_triangular(root, matrix, lower=True)
-    out: Matrix = solve_triangular(root, half.T, lower=True)
+    out: Matrix = whiten @ matrix @ whiten.T
     return (out + out.T) / 2
 
 
