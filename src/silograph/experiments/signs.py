@@ -25,7 +25,7 @@ class SignedDraw:
 
 
 def run_signed(job: SignedDraw) -> Arrays:
-    """[mean personal AP, consensus AP] where there is an edge to find, and [gain, its error, whether it is called wrong]."""
+    """[mean personal AP, consensus AP], if there is an edge to find; and [gain, its error, whether it is wrong]."""
     drawn, began = draw(job.family, job.seed), perf_counter()
     model = PartialCorrelationGraph().fit(list(drawn.signals))
     out = {PARTIAL + SECONDS: np.array(perf_counter() - began)}
@@ -37,42 +37,39 @@ def run_signed(job: SignedDraw) -> Arrays:
 
 
 def signs_text(values: Mapping[Family, Values], signed: Mapping[Family, Sequence[Arrays]], peers: Sequence[str]) -> str:
-    """The section on signs, without its tables' maker."""
-    lines = [
-        line
-        for family, by_method in values.items()
-        if family.has_negative
-        for line in _beside(family, by_method, peers)
-    ]
-    rows = [_judged(family, [one["judged"] for one in found]) for family, found in signed.items()]
+    """The section on signs."""
+    negative = [family for family in values if family.has_negative]
+    lines = [line for family in negative for line in _beside(family, values[family], peers)]
     said = (
-        "`PartialCorrelationGraph()` ranks pairs by the size of their partial correlation. On families with negative ones, "
-        "beside the best of the peers (± standard error, paired over draws):"
+        "`PartialCorrelationGraph()` ranks pairs by the size of their partial correlation. On families with negative "
+        "ones, beside the best of the peers (± standard error, paired over draws):"
     )
     judgement = (
         "Its judgement calls the smooth model wrong where rows that were held out gain more than "
-        f"{WORTH} in log likelihood per row, and more than {ERRORS} standard errors, from negative partial correlations. It "
-        "should where there are any, and should not elsewhere:"
+        f"{WORTH} in log likelihood per row, and more than {ERRORS} standard errors, from negative partial correlations. "
+        "It should where there are any, and should not elsewhere:"
     )
-    head = "| family | negative ones | draws | gain per row (mean) | called wrong |\n| --- | --- | --- | --- | --- |"
-    return "\n\n".join(("## Signs", said, "\n".join(lines), judgement, "\n".join([head, *rows])))
+    parts = ["## Signs", *([said, "\n".join(lines)] if lines else []), judgement, _judgements(signed)]
+    return "\n\n".join(parts)
 
 
 def _beside(family: Family, by_method: Values, peers: Sequence[str]) -> list[str]:
     there = [name for name in peers if name in by_method]
     lines = []
     for place, graphs in enumerate(("personal", "consensus") if there else ()):
-        best = max(there, key=lambda name: by_method[name][:, place].mean())
+        best = max(there, key=lambda name, at=place: float(by_method[name][:, at].mean()))
         apart = by_method[PARTIAL][: len(by_method[best]), place] - by_method[best][:, place]
         error = apart.std(ddof=1) / np.sqrt(len(apart)) if len(apart) > 1 else float("nan")
-        lines.append(
-            f"- {family.label}, {graphs}: {by_method[PARTIAL][:, place].mean():.3f}, which is {apart.mean():+.3f} ± {error:.3f} "
-            f"against {best} ({len(apart)} draws)."
-        )
+        mean = by_method[PARTIAL][:, place].mean()
+        beside = f"{apart.mean():+.3f} ± {error:.3f} against {best}"
+        lines.append(f"- {family.label}, {graphs}: {mean:.3f}, which is {beside} ({len(apart)} draws).")
     return lines
 
 
-def _judged(family: Family, judged: Sequence[np.ndarray]) -> str:
-    gain, _, wrong = np.array(judged).T
-    kind = "yes" if family.has_negative else "no"
-    return f"| {family.label} | {kind} | {len(gain)} | {gain.mean():.3f} | {int(wrong.sum())} |"
+def _judgements(signed: Mapping[Family, Sequence[Arrays]]) -> str:
+    rows = ["| family | negative | draws | gain per row (mean) | called wrong |", "| --- | --- | --- | --- | --- |"]
+    for family, found in signed.items():
+        gain, _, wrong = np.array([one["judged"] for one in found]).T
+        kind = "yes" if family.has_negative else "no"
+        rows.append(f"| {family.label} | {kind} | {len(gain)} | {gain.mean():.3f} | {int(wrong.sum())} |")
+    return "\n".join(rows)
