@@ -1,4 +1,4 @@
-"""Signed partial correlations on the same draws: how well they rank pairs, and when the smooth model is called wrong."""
+"""Signed partial correlations on the same draws: how they rank pairs, and when the smooth model is called wrong."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class SignedDraw:
 
 
 def run_signed(job: SignedDraw) -> Arrays:
-    """[mean personal AP, consensus AP], if there is an edge to find; and [gain, its error, whether it is wrong]."""
+    """[mean personal AP, consensus AP] where there is an edge, and [gain, its error, whether the model is wrong]."""
     drawn, began = draw(job.family, job.seed), perf_counter()
     model = PartialCorrelationGraph().fit(list(drawn.signals))
     out = {PARTIAL + SECONDS: np.array(perf_counter() - began)}
@@ -45,9 +45,9 @@ def signs_text(values: Mapping[Family, Values], signed: Mapping[Family, Sequence
         "ones, beside the best of the peers (± standard error, paired over draws):"
     )
     judgement = (
-        "Its judgement calls the smooth model wrong where rows that were held out gain more than "
-        f"{WORTH} in log likelihood per row, and more than {ERRORS} standard errors, from negative partial correlations. "
-        "It should where there are any, and should not elsewhere:"
+        "Its judgement calls the smooth model wrong where rows that were held out gain, from negative partial "
+        f"correlations, more than {WORTH} in log likelihood per row and more than {ERRORS} standard errors. It should "
+        "where there are any, and should not elsewhere:"
     )
     parts = ["## Signs", *([said, "\n".join(lines)] if lines else []), judgement, _judgements(signed)]
     return "\n\n".join(parts)
@@ -57,7 +57,7 @@ def _beside(family: Family, by_method: Values, peers: Sequence[str]) -> list[str
     there = [name for name in peers if name in by_method]
     lines = []
     for place, graphs in enumerate(("personal", "consensus") if there else ()):
-        best = max(there, key=lambda name, at=place: float(by_method[name][:, at].mean()))
+        best = there[int(np.argmax([by_method[name][:, place].mean() for name in there]))]
         apart = by_method[PARTIAL][: len(by_method[best]), place] - by_method[best][:, place]
         error = apart.std(ddof=1) / np.sqrt(len(apart)) if len(apart) > 1 else float("nan")
         mean = by_method[PARTIAL][:, place].mean()
