@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from silograph.analysis.partial import judgement as judging
 from silograph.analysis.partial.judgement import Judgement, judge
 from silograph.analysis.partial.learn import learn_partial
 from silograph.analysis.partial.sums import sums_of
@@ -37,6 +38,16 @@ def test_signals_that_add_up_to_nothing_are_no_sign_against_it(rng):
     """Centring each row makes partial correlations negative and leaves all differences as they were."""
     drawn = draw(next(f for f in families(20) if f.name == "Gaussian"), 301).signals
     assert not judgement([x - x.mean(axis=1, keepdims=True) + 0.01 * rng.normal(size=x.shape) for x in drawn]).is_wrong
+
+
+def test_many_nodes_are_judged_by_what_silos_share_with_the_same_verdict(monkeypatch):
+    drawn = draw(next(family for family in families(20) if family.has_negative), 303).signals
+    each = judgement(drawn)
+    monkeypatch.setattr(judging, "MOST_WORK", 0)
+    shared = judgement(drawn)
+    assert shared.gain != each.gain
+    assert shared.gain == pytest.approx(each.gain, rel=0.3)
+    assert shared.is_wrong == each.is_wrong
 
 
 def test_a_few_blocks_are_no_evidence():

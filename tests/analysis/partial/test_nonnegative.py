@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from silograph.analysis.partial.learn import inverse, partial_correlations
-from silograph.analysis.partial.nonnegative import nonnegative_law
+from silograph.analysis.partial.nonnegative import TOL, nonnegative_law
 
 
 def drawn_covariance(seed: int, n_nodes: int) -> np.ndarray:
@@ -33,14 +33,14 @@ def test_it_meets_its_conditions_with_a_gap_that_says_so(seed, n_nodes):
     covariance = drawn_covariance(seed, n_nodes)
     found = nonnegative_law(covariance)
     assert found.converged
-    assert found.gap <= 1e-8 * n_nodes
+    assert abs(found.gap) <= TOL * n_nodes
     off = ~np.eye(n_nodes, dtype=bool)
     assert (found.precision[off] <= 0).all()
     np.testing.assert_array_equal(found.precision, found.precision.T)
     unit = np.sqrt(np.outer(np.diag(covariance), np.diag(covariance)))
     slack = (np.linalg.inv(found.precision) - covariance) / unit
-    assert slack.min() >= -1e-3
-    np.testing.assert_allclose(np.diag(slack), 0, atol=1e-3)
+    assert slack.min() >= -5e-3
+    np.testing.assert_allclose(np.diag(slack), 0, atol=5e-3)
 
 
 def test_a_law_that_has_none_already_stays_as_it_is():

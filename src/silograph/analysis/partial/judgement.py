@@ -7,20 +7,22 @@ held out. Without it, signals whose nodes sum up to nothing, as the model's own 
 correlations.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 
 import numpy as np
 
 from silograph._util.types import Matrix
 from silograph.analysis.partial.learn import inverse
 from silograph.analysis.partial.nonnegative import nonnegative_law
-from silograph.analysis.partial.shrinkage import Shrinkage, folds_of
+from silograph.analysis.partial.shrinkage import Fold, Shrinkage, folds_of
 from silograph.analysis.partial.sums import SiloSums
 
 LEVEL = 1.0  # the variance of the common level, in units of a node's
 WORTH = 0.01  # nats per row that matter
 ERRORS = 1.64  # standard errors above zero: by chance once in twenty
+MOST_WORK = 2_000_000  # silos · nodes³, up to which each silo has laws of its own: some seconds
 FEWEST = 4  # held-out blocks of which a standard error says something
 
 
@@ -50,14 +52,33 @@ class Judgement:
         return f"{seen}: no sign that weights ≥ 0 are wrong for these data."
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Laws:
+    """The two laws of a covariance."""
+
+    free: Matrix
+    bound: Matrix
+    log_ratio: float  # log det free − log det bound
+
+    @classmethod
+    def of(cls, covariance: Matrix) -> "_Laws":
+        levelled = covariance + LEVEL
+        free, bound = inverse(levelled), nonnegative_law(levelled).precision
+        return cls(free=free, bound=bound, log_ratio=_log_det(free) - _log_det(bound))
+
+    def gain(self, n_rows: float, products: Matrix) -> float:
+        """What held-out rows gain from being free."""
+        return 0.5 * (n_rows * self.log_ratio - float(((self.free - self.bound) * (products + LEVEL * n_rows)).sum()))
+
+
 def judge(silos: Sequence[SiloSums], shrinkage: Shrinkage) -> Judgement:
     """The two laws, compared on each silo's blocks."""
     rows, gains = [], []
     for fold in folds_of(silos):
-        for covariance, held_out in zip(shrinkage.own(fold.silos), fold.held_out, strict=True):
+        for laws, held_out in zip(_laws(fold, shrinkage), fold.held_out, strict=True):
             if held_out is not None:
                 rows.append(held_out[0])
-                gains.append(_gain(_levelled(covariance), held_out[0], _levelled(held_out[1], held_out[0])))
+                gains.append(laws.gain(*held_out))
     count, total = np.array(rows), np.array(gains)
     mean = float(total.sum() / count.sum())
     apart = total - mean * count
@@ -65,13 +86,12 @@ def judge(silos: Sequence[SiloSums], shrinkage: Shrinkage) -> Judgement:
     return Judgement(gain=mean, error=float(spread / count.sum()), n_blocks=len(rows))
 
 
-def _levelled(matrix: Matrix, n_rows: float = 1.0) -> Matrix:
-    return matrix + LEVEL * n_rows
-
-
-def _gain(covariance: Matrix, n_rows: float, products: Matrix) -> float:
-    free, bound = inverse(covariance), nonnegative_law(covariance).precision
-    return 0.5 * (n_rows * (_log_det(free) - _log_det(bound)) - float(((free - bound) * products).sum()))
+def _laws(fold: Fold, shrinkage: Shrinkage) -> Iterator[_Laws]:
+    """Each silo's own, or where that takes too long, for all of them those of what they share."""
+    known = fold.silos
+    if len(known) * len(known[0].mean) ** 3 <= MOST_WORK:
+        return (_Laws.of(covariance) for covariance in shrinkage.own(known))
+    return repeat(_Laws.of(shrinkage.shared(known)), len(known))
 
 
 def _log_det(matrix: Matrix) -> float:

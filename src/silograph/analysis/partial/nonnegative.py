@@ -14,9 +14,9 @@ from silograph._util.kernel import kernel
 from silograph._util.types import Matrix
 from silograph._util.vectors import scratch
 
-TOL = 1e-8  # of the gap, per node
+TOL = 1e-6  # of the gap, per node
 SWEEPS = 200
-STEPS, STILL = 100, 1e-9  # of a column: at most so many rounds over its numbers, until none moves by more
+STEPS, STILL = 100, 1e-6  # of a column: at most so many rounds over its numbers, until none moves by more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -24,7 +24,7 @@ class NonnegativeLaw:
     """The law and the evidence for it."""
 
     precision: Matrix
-    gap: float
+    gap: float  # of duality; as columns are solved to within STILL, it may be as much below zero
     converged: bool
 
 
@@ -39,9 +39,9 @@ def nonnegative_law(covariance: Matrix) -> NonnegativeLaw:
         sweep(target, inverse, betas)
         precision = _without_positive(np.asarray(np.linalg.inv(inverse), dtype=np.float64))
         gap = _gap(precision, inverse, target)
-        if gap <= TOL * len(target):
+        if abs(gap) <= TOL * len(target):
             break
-    return NonnegativeLaw(precision=precision / unit, gap=gap, converged=gap <= TOL * len(target))
+    return NonnegativeLaw(precision=precision / unit, gap=gap, converged=abs(gap) <= TOL * len(target))
 
 
 def _without_positive(matrix: Matrix) -> Matrix:
@@ -66,8 +66,10 @@ def sweep(target: Matrix, inverse: Matrix, betas: Matrix) -> None:
         beta = betas[j]
         for i in range(n):
             column[i] = 0.0
-            for k in range(n):
-                column[i] += inverse[i, k] * beta[k]
+        for k in range(n):
+            if beta[k] != 0.0:
+                for i in range(n):
+                    column[i] += inverse[k, i] * beta[k]
         for _ in range(STEPS):
             moved = 0.0
             for i in range(n):
