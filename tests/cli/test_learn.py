@@ -41,6 +41,7 @@ def test_learn_writes_a_run_that_other_tools_open(brain):
         "edges.csv",
         "graph.graphml",
         "graph.npz",
+        "partial.npz",
         "run.json",
         "scores.npz",
     ]

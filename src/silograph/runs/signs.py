@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from silograph._util.types import Matrix, Vector
+from silograph._util.types import BoolVector, Matrix, Vector
 from silograph.analysis.partial.judgement import Judgement, judge
 from silograph.analysis.partial.learn import learn_partial
 from silograph.analysis.partial.sums import sums_of
@@ -43,6 +43,13 @@ class RunSigns:
         number = {name: node for node, name in enumerate(self.names)}
         place = np.array([number[name] for name in graph.names], dtype=np.intp)
         return {COLUMN: np.asarray(matrix[place[graph.rows], place[graph.cols]])}
+
+    def agreed(self, silo: str | None, graph: Graph) -> BoolVector:
+        """Of which edges both agree: positive, and among as many of the strongest pairs as the graph has edges."""
+        matrix = self.consensus if silo is None else self.own[self.silos.index(silo)]
+        sizes = np.sort(np.abs(matrix[endpoints(len(self.names))]))
+        least = sizes[-graph.n_edges] if graph.n_edges else np.inf
+        return np.asarray(self.columns(silo, graph)[COLUMN] >= least)
 
     def negative(self, n_edges: int) -> list[tuple[str, str, float]]:
         """Negative pairs among as many of the consensus' strongest as a graph has edges, the strongest first."""
