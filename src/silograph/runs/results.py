@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from silograph._util.checks import MOST_NAMED
 from silograph.analysis.doubts import Doubt, as_warnings
 from silograph.analysis.graphs import doubts_about_study
 from silograph.analysis.partial.judgement import Judgement
@@ -34,6 +33,7 @@ from silograph.runs.record import (
 from silograph.runs.signs import DIGITS, RunSigns
 from silograph.runs.stability import RunStability, count_stable, quorum_graph
 
+MOST_WARNED = 3  # negative pairs; the record has more
 NOT_OF_CONSENSUS = "How stable the consensus is cannot be told from these silos' rows alone."
 
 
@@ -148,7 +148,7 @@ def with_signs(run: RunData, signs: RunSigns, judgement: Judgement | None) -> Ru
 def _warning(told: SignsRecord) -> str:
     if not told.negative:
         return told.says
-    listed = ", ".join(f"{pair.source!r} – {pair.target!r} ({pair.value:.2f})" for pair in told.negative[:MOST_NAMED])
+    listed = ", ".join(f"{pair.source!r} – {pair.target!r} ({pair.value:.2f})" for pair in told.negative[:MOST_WARNED])
     return f"{told.says} The strongest negative pairs: {listed}."
 
 
