@@ -77,8 +77,9 @@ def test_a_run_on_smooth_signals_has_no_such_warning(folder):
     assert not run.record.signs.smooth_is_wrong
     assert run.record.signs.negative == ()
     agreed = run.signs.agreed(None, run.main)
-    assert agreed.mean() > 0.5
-    assert (run.signs.columns(None, run.main)["partial_correlation"][agreed] > 0).all()
+    assert 0.5 < agreed.mean() < 1
+    values = run.signs.columns(None, run.main)["partial_correlation"]
+    assert values[agreed].min() > values[~agreed].max()
 
 
 def test_one_table_has_its_own(folder):

@@ -42,8 +42,8 @@ def signs_say(run: RunData) -> tuple[str, ...]:
         return ()
     agreed, whose = int(run.signs.agreed(None, run.main).sum()), "edges of the consensus" if run.silos else "edges"
     both = (
-        f"{agreed} of {run.main.n_edges} {whose} are also among as many of the strongest partial correlations, and "
-        "positive there (✓ in the table of edges)."
+        f"{agreed} of {run.main.n_edges} {whose} are also among as many of the highest partial correlations "
+        "(✓ in the table of edges)."
     )
     told = run.record.signs
     if told is None:

@@ -45,10 +45,14 @@ class RunSigns:
         return {COLUMN: np.asarray(matrix[place[graph.rows], place[graph.cols]])}
 
     def agreed(self, silo: str | None, graph: Graph) -> BoolVector:
-        """Of which edges both agree: positive, and among as many of the strongest pairs as the graph has edges."""
+        """Of which edges both agree: they are among as many of the highest pairs as the graph has edges.
+
+        Highest, and neither positive nor strongest: signals that add up to nothing over the nodes make all pairs
+        negative, and rank them no worse.
+        """
         matrix = self.consensus if silo is None else self.own[self.silos.index(silo)]
-        sizes = np.sort(np.abs(matrix[endpoints(len(self.names))]))
-        least = sizes[-graph.n_edges] if graph.n_edges else np.inf
+        values = np.sort(matrix[endpoints(len(self.names))])
+        least = values[-graph.n_edges] if graph.n_edges else np.inf
         return np.asarray(self.columns(silo, graph)[COLUMN] >= least)
 
     def negative(self, n_edges: int) -> list[tuple[str, str, float]]:
