@@ -115,7 +115,8 @@ def test_a_run_killed_on_the_command_line_is_resumed_from_python(tables, undistu
     assert resumed.record.resumed
     assert resumed.converged
     assert "Reading site0.csv" in told
-    assert f"Round {resumed.result.rounds} of 6 silos" in told[-1]
+    assert f"Round {resumed.result.rounds} of 6 silos" in told[-2]
+    assert told[-1] == "Looking at signs"
 
 
 def test_one_table_killed_as_it_was_written_is_resumed_too(tables, tmp_path):
