@@ -22,6 +22,7 @@ def test_the_public_names_are_these_and_all_of_them_exist():
         "Pairs",
         "PairsError",
         "ParameterError",
+        "PartialCorrelationGraph",
         "ProtocolError",
         "Scores",
         "SignalError",

@@ -5,6 +5,7 @@
     model.adjacency_, model.graph_, model.gap_
     model = ConsensusGraph(degree=5).fit({"oslo": X1, "lima": X2})    # several
     model.graphs_, model.consensus_graph_, model.contributions_, model.gap_
+    PartialCorrelationGraph().fit({"oslo": X1, "lima": X2}).consensus_    # a second opinion, with signs
     run = learn_files(["oslo.csv", "lima.csv"], degree=5, out="run")  # what `silograph learn` does
     compare_groups(run, "people.csv", column="dx").says               # do two groups of silos differ?
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from silograph.errors import SilographError as SilographError
     from silograph.errors import SilosError as SilosError
     from silograph.estimators.consensus import ConsensusGraph as ConsensusGraph
+    from silograph.estimators.partial import PartialCorrelationGraph as PartialCorrelationGraph
     from silograph.estimators.smooth import SmoothGraph as SmoothGraph
     from silograph.graph.files import read_graph as read_graph
     from silograph.graph.files import write_graph as write_graph
@@ -57,6 +59,7 @@ _NAMES = {
         "OutputError", "PairsError", "ParameterError", "ProtocolError", "SignalError", "SilographError", "SilosError",
     ),
     "estimators.consensus": ("ConsensusGraph",),
+    "estimators.partial": ("PartialCorrelationGraph",),
     "estimators.smooth": ("SmoothGraph",),
     "graph.files": ("read_graph", "write_graph"),
     "graph.graph": ("Graph",),

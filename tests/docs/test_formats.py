@@ -230,6 +230,8 @@ def check_record(record: dict) -> None:
     if record["privacy"] is not None:
         told = [name.strip("`") for row in rows(section("run-folder.md", "privacy")) for name in row[0].split(", ")]
         assert set(told) == set(record["privacy"])
+    if record["signs"] is not None:
+        assert {row[0].strip("`") for row in rows(section("run-folder.md", "signs"))} == set(record["signs"])
     if record["federation"] is not None:
         assert {row[0].strip("`") for row in rows(section("run-folder.md", "federation"))} == set(record["federation"])
 
@@ -262,7 +264,8 @@ def test_every_file_of_a_real_run_is_on_the_page(tmp_path):
         name: np.dtype(told[name].split(",")[0]) for name in ("rows", "cols", "weights")
     }
     assert set(graph.files) == set(told)
-    assert (tmp_path / "one" / "edges.csv").read_text(encoding="utf-8").splitlines()[0] == "source,target,weight"
+    columns = (tmp_path / "one" / "edges.csv").read_text(encoding="utf-8").splitlines()[0]
+    assert columns == "source,target,weight,partial_correlation"
 
 
 def test_every_column_and_step_of_the_history_of_every_method_is_on_the_page(tmp_path):

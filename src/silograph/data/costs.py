@@ -89,6 +89,7 @@ class TableCosts:
     constant: tuple[str, ...] = ()  # nodes whose value never changes; where nodes may be missing, these are
     serial: float | None = None  # how much samples resemble the ones before: median lag-1 autocorrelation of the nodes
     tiles: CostTiles | None = None  # the costs of pairs too many to store
+    moments: tuple[AnyMoments, ...] = ()  # of the blocks, if they are to be kept
 
     @property
     def average(self) -> float | None:
@@ -115,6 +116,7 @@ def read_costs(
     order: IntVector | None = None,
     missing_nodes: MissingNodes = "error",
     blocks: bool = False,
+    moments: bool = False,
     tiles: bool = False,
     bounds: RowBounds | None = None,
     on_progress: Callable[[float], None],
@@ -122,9 +124,10 @@ def read_costs(
     """The costs of one table; `order` are the columns to take for the nodes of the pairs, −1 for one that is absent.
 
     Where nodes may be missing, those with an empty or a constant column are missing, too. `blocks`: keep its rows in
-    blocks, too, which takes sixteen times the memory. `tiles`: keep the table itself and no costs, for many nodes; then
-    no nodes may be missing, and gaps are refused or go with their rows. `bounds`: bring rows to a length that everybody
-    knows first; then public numbers, and not the table's own, centre and scale them.
+    blocks, too, which takes sixteen times the memory. `moments`: keep those of the blocks. `tiles`: keep the table
+    itself and no costs, for many nodes; then no nodes may be missing, and gaps are refused or go with their rows.
+    `bounds`: bring rows to a length that everybody knows first; then public numbers, and not the table's own, centre
+    and scale them.
     """
     columns = np.arange(signals.n_nodes, dtype=np.int32) if order is None else order
     empty = np.zeros(signals.n_nodes, dtype=np.bool_)
@@ -137,9 +140,9 @@ def read_costs(
     own = pairs if present is None else pairs.within(present)[0]
     names = [signals.names[column] if column >= 0 else "" for column in columns]
     chosen = None if order is None and present is None else columns[there]
-    moments, reader = node_moments(own.n_nodes) if tiles else no_moments(own, bounds), BlockReader(own, bounds)
+    seen, reader = node_moments(own.n_nodes) if tiles else no_moments(own, bounds), BlockReader(own, bounds)
     kept: list[Matrix] = []
-    row_counter, first, keep = None, True, blocks and fit_in_memory(own)
+    row_counter, first, keep = None, True, (blocks or moments) and fit_in_memory(own)
     flagged: list[int] = []
     gappy, serial = 0, SerialProducts(signals.n_nodes)
     for chunk in signals.chunks(on_progress, gaps=empty | (options.missing != "error"), on_flagged=flagged.append):
@@ -151,14 +154,15 @@ def read_costs(
         if options.missing == "rows":
             rows, n_dropped = without_gaps(rows)
             gappy += n_dropped
-        moments = add_rows(moments, rows)  # beside the blocks: costs have the same bits with and without
+        seen = add_rows(seen, rows)  # beside the blocks: costs have the same bits with and without
         if keep:
             reader.update(rows)
         if tiles:
             kept.append(rows)
+    parts = tuple(reader.finish()) if keep else ()
     costs = table_costs(
-        moments,
-        reader.finish() if keep else (),
+        seen,
+        parts if blocks else (),
         standardize=options.standardize,
         names=names,
         source=path.name,
@@ -167,11 +171,11 @@ def read_costs(
         missing_nodes=missing_nodes,
         rows_dropped=gappy + sum(flagged),
     )
-    if isinstance(moments, Moments) and tiles:
+    if isinstance(seen, Moments) and tiles:
         table = np.concatenate(kept)
-        whole = CostTiles.of(table, moments, standardize=options.standardize, names=names, source=path.name)
+        whole = CostTiles.of(table, seen, standardize=options.standardize, names=names, source=path.name)
         costs = replace(costs, tiles=whole)
-    return replace(costs, serial=serial.correlation())
+    return replace(costs, serial=serial.correlation(), moments=parts if moments else ())
 
 
 def table_costs(

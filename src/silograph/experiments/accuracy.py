@@ -15,6 +15,7 @@ from silograph.experiments.lab import SECONDS, Arrays
 from silograph.experiments.outcome import Outcome, Page
 from silograph.experiments.peers import PEERS, installed
 from silograph.experiments.session import Session
+from silograph.experiments.signs import PARTIAL, SignedDraw, run_signed
 
 SMALL, SEEDS = 20, 20  # nodes, and draws
 LARGER, LARGEST = {50: 5, 100: 3}, 100  # draws by nodes; peers are slow at the largest
@@ -34,7 +35,16 @@ def run(session: Session) -> Outcome:
         )
         for family, n in counts.items()
     }
-    values = {family: _values(found) for family, found in contests.items()}
+    signed = {
+        family: session.lab.results(
+            f"signs: {family.label}", run_signed, [SignedDraw(family=family, seed=k) for k in range(n)]
+        )
+        for family, n in {**counts, null(SMALL): seeds}.items()
+    }
+    values = {
+        family: _values(found) | {PARTIAL: np.array([one[PARTIAL] for one in signed[family]])}
+        for family, found in contests.items()
+    }
     for family, n in counts.items():
         if family.n_nodes < LARGEST:
             values[family] = values[family] | _peers(session, family, n)
@@ -49,7 +59,14 @@ def run(session: Session) -> Outcome:
     studies = [DegreeDraw(seed=k) for k in range(seeds if quick else STUDIES)]
     degrees = session.lab.results("degree asked for and delivered", run_degree, studies)
     found = Found(
-        values=values, contests=contests, stable=stable, degrees=degrees, draws=counts, halves=HALVES, quick=quick
+        values=values,
+        contests=contests,
+        signed=signed,
+        stable=stable,
+        degrees=degrees,
+        draws=counts,
+        halves=HALVES,
+        quick=quick,
     )
     return Outcome(pages=(Page(name="accuracy", title="How good it is, against known truth", text=text_of(found)),))
 

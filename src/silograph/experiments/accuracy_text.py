@@ -11,6 +11,7 @@ from silograph.experiments.degrees import TOLD, is_kept
 from silograph.experiments.families import Family
 from silograph.experiments.lab import SECONDS, Arrays
 from silograph.experiments.peers import PEERS, installed
+from silograph.experiments.signs import signs_text
 
 WORTH = 0.01  # average precision that is worth telling
 GRAPHS = ("personal", "consensus")
@@ -25,6 +26,7 @@ class Found:
 
     values: Mapping[Family, Values]
     contests: Mapping[Family, Sequence[Arrays]]
+    signed: Mapping[Family, Sequence[Arrays]]
     stable: Mapping[Family, Sequence[Arrays]]
     degrees: Sequence[Arrays]
     draws: Mapping[Family, int]
@@ -39,6 +41,7 @@ def text_of(found: Found) -> str:
         _beaten(found.values),
         _precision_table(found.values, 0),
         _precision_table(found.values, 1),
+        signs_text(found.values, found.signed, [peer.name for peer in PEERS]),
         _coupling(found.contests),
         _degrees(found.degrees),
         _calibration(found.stable, found.halves),
@@ -204,8 +207,9 @@ def _settings(found: Found) -> str:
     missing = f" Not installed, and so not here: {', '.join(absent)}." if absent else ""
     said = (
         "Silos share seven tenths of their edges. No method sees the truth, and each is called by its defaults: here "
-        "that is `ConsensusGraph()` and the same with another `method`. Peers choose their penalty by held-out "
-        "likelihood. Data are not standardised, as nodes have one unit. "
+        "that is `ConsensusGraph()` and the same with another `method`, and `PartialCorrelationGraph()` under "
+        '"partial correlation". Peers choose their penalty by held-out likelihood. Data are not standardised, as nodes '
+        "have one unit, but by `PartialCorrelationGraph`. "
         f"Peers ({versions}) run at 20 and 50 nodes.{missing} The rule "
         "that chooses the coupling, and the degree of silos alone, were set on other draws of graphs of the first four "
         "kinds; nothing was set on the others, nor on these draws."

@@ -62,12 +62,12 @@ def run_contest(contest: Contest) -> Arrays:
     for name, method in (METHODS | (DEMO_METHODS if family.as_demo else {})).items():
         began = perf_counter()
         model = _fit(drawn, method=method)
-        out[name] = _precisions(drawn, *scores_of(model))
+        out[name] = precisions(drawn, *scores_of(model))
         out[name + SECONDS] = np.array(perf_counter() - began)
         if name == DEFAULT:
             out["coupling"] = np.array(model.coupling_)
     began = perf_counter()
-    path = [_precisions(drawn, *scores_of(_fit(drawn, coupling=coupling))) for coupling in COUPLINGS]
+    path = [precisions(drawn, *scores_of(_fit(drawn, coupling=coupling))) for coupling in COUPLINGS]
     return out | {"path": np.array(path), "couplings" + SECONDS: np.array(perf_counter() - began)}
 
 
@@ -76,9 +76,8 @@ def run_peer(contest: PeerContest) -> Arrays:
     drawn, began = draw(contest.family, contest.seed), perf_counter()
     (peer,) = (peer for peer in PEERS if peer.name == contest.peer)
     own, shared = peer.learn(drawn.signals)
-    if contest.family.has_negative:
-        own, shared = [np.abs(one) for one in own], np.abs(shared)
-    return {contest.peer: _precisions(drawn, own, shared), contest.peer + SECONDS: np.array(perf_counter() - began)}
+    found = precisions(drawn, *ranking(contest.family, own, shared))
+    return {contest.peer: found, contest.peer + SECONDS: np.array(perf_counter() - began)}
 
 
 def run_calibration(calibration: Calibration) -> Arrays:
@@ -100,7 +99,7 @@ def run_calibration(calibration: Calibration) -> Arrays:
     if drawn.consensus.any():
         averaged = [_told(model, name).score for name in model.silo_names_]
         ranked = (scores_of(model), (averaged, _told(model, None).score))
-        out["ranked"] = np.array([_precisions(drawn, *one) for one in ranked])
+        out["ranked"] = np.array([precisions(drawn, *one) for one in ranked])
     return out
 
 
@@ -126,7 +125,13 @@ def _without_warnings() -> Iterator[None]:
         yield
 
 
-def _precisions(drawn: Drawn, own: Sequence[np.ndarray], shared: np.ndarray) -> np.ndarray:
+def ranking(family: Family, own: Sequence[Matrix], shared: Matrix) -> tuple[Sequence[Matrix], Matrix]:
+    """How partial correlations rank pairs: by size where some edges are negative, else by value."""
+    return ([np.abs(one) for one in own], np.abs(shared)) if family.has_negative else (own, shared)
+
+
+def precisions(drawn: Drawn, own: Sequence[np.ndarray], shared: np.ndarray) -> np.ndarray:
+    """[mean personal AP, consensus AP]"""
     personal = [average_precision(truth, ranked) for truth, ranked in zip(drawn.graphs, own, strict=True)]
     return np.array([np.mean(personal), average_precision(drawn.consensus, shared)])
 

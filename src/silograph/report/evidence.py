@@ -24,10 +24,36 @@ def stability_of(run: RunData) -> dict[str, Any] | None:
 
 def edge_columns(run: RunData, silo: str | None, graph: Graph) -> dict[str, np.ndarray]:
     """The columns that the run's own table of edges has beyond the weight; none where nothing is told."""
+    signs = {} if run.signs is None else run.signs.columns(silo, graph)
     told = run.stability
     if told is None or not told.knows(silo):
-        return {}
-    return dict(told.columns(silo, graph))
+        return signs
+    return {**signs, **told.columns(silo, graph)}
+
+
+def agreed_edges(run: RunData, silo: str | None, graph: Graph) -> np.ndarray | None:
+    """Of which edges partial correlations say the same; None where there are none."""
+    return None if run.signs is None else run.signs.agreed(silo, graph)
+
+
+def signs_say(run: RunData) -> tuple[str, ...]:
+    """The second opinion: edges on which both agree, whether the smooth model is wrong, and strong negative pairs."""
+    if run.signs is None:
+        return ()
+    agreed, whose = int(run.signs.agreed(None, run.main).sum()), "edges of the consensus" if run.silos else "edges"
+    both = (
+        f"{agreed} of {run.main.n_edges} {whose} are also among as many of the highest partial correlations "
+        "(✓ in the table of edges)."
+    )
+    told = run.record.signs
+    if told is None:
+        return (both,)
+    pairs = ", ".join(f"{pair.source} – {pair.target} ({pair.value:.2f})" for pair in told.negative)
+    return (
+        both,
+        told.says,
+        *((f"The strongest negative pairs, which no graph here can show: {pairs}.",) if pairs else ()),
+    )
 
 
 def stability_says(run: RunData) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from silograph.analysis.graphs import own_part
 from silograph.analysis.overlap import overlaps
 from silograph.graph.graph import Graph
 from silograph.privacy.settings import OPEN
-from silograph.report.evidence import coupling_of, edge_columns, halves_of, stability_of
+from silograph.report.evidence import agreed_edges, coupling_of, edge_columns, halves_of, stability_of
 from silograph.report.layout import Layout
 from silograph.report.measures import MOST_SILOS, absent_nodes, drawn_silos, first_threshold, shares
 from silograph.report.reading import counted, doubts, reading, scientific
@@ -80,11 +80,12 @@ def _graphs(run: RunData, graphs: Mapping[str, Graph]) -> list[dict[str, Any]]:
         here = layout.folder if not run.silos else layout.consensus if main else layout.silo(name)
         about = {"name": name, "main": main, "file": (here / EDGES).as_posix()}
         out.append({**about, "absent": [] if main else absent_nodes(run, name)})
-        out[-1] |= _edges(graph, most, edge_columns(run, None if main else name, graph))
+        silo = None if main else name
+        out[-1] |= _edges(graph, most, edge_columns(run, silo, graph), agreed_edges(run, silo, graph))
     return out
 
 
-def _edges(graph: Graph, most: int, columns: Mapping[str, np.ndarray]) -> dict[str, Any]:
+def _edges(graph: Graph, most: int, columns: Mapping[str, np.ndarray], agreed: np.ndarray | None) -> dict[str, Any]:
     """The strongest edges, in the order of the run's own table, and what else it has of them."""
     kept = np.sort(np.argsort(-graph.weights, kind="stable")[:most])
     return {
@@ -92,6 +93,7 @@ def _edges(graph: Graph, most: int, columns: Mapping[str, np.ndarray]) -> dict[s
         "cols": graph.cols[kept].tolist(),
         "weights": graph.weights[kept].tolist(),
         "columns": {name: values[kept].tolist() for name, values in columns.items()},
+        "agreed": None if agreed is None else agreed[kept].tolist(),
         "total": graph.n_edges,
     }
 

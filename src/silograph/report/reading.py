@@ -8,13 +8,13 @@ from silograph._util.types import IntVector, Matrix
 from silograph.analysis.communities import modularity
 from silograph.analysis.graphs import own_edges, own_part
 from silograph.graph.graph import Graph
-from silograph.report.evidence import kept_says, stability_says
+from silograph.report.evidence import kept_says, signs_say, stability_says
 from silograph.report.measures import degree, shares, strength
 from silograph.runs.reader import RunData
 
 CLEAR = 0.3  # modularity from which on communities are usually spoken of (Newman & Girvan 2004)
 MOST_SILOS = 8  # of which each gets a sentence
-ABOUT_COMPUTING = ("degree", "convergence")  # of warnings; the others are about data
+NOT_ABOUT_DATA = ("degree", "convergence", "signs")  # of warnings: about computing, and about the model
 FAINT_PART = 0.1  # of the largest weight
 
 
@@ -157,7 +157,15 @@ def _contributions(run: RunData) -> tuple[str, ...]:
 
 def _trust(run: RunData) -> tuple[str, ...]:
     edges = kept_says(run) if run.result.optimum_degree is not None else _faint(run)
-    return (*_doubted(run), *_certificate(run), *stability_says(run), *_noise(run), *_unused(run), *edges)
+    return (
+        *_doubted(run),
+        *_certificate(run),
+        *stability_says(run),
+        *signs_say(run),
+        *_noise(run),
+        *_unused(run),
+        *edges,
+    )
 
 
 def _noise(run: RunData) -> tuple[str, ...]:
@@ -189,7 +197,7 @@ def _publishing(run: RunData) -> tuple[Answer, ...]:
 
 def doubts(run: RunData) -> list[str]:
     """What the record doubts of tables and silos."""
-    return [text for kind, text in run.warnings.items() if kind not in ABOUT_COMPUTING]
+    return [text for kind, text in run.warnings.items() if kind not in NOT_ABOUT_DATA]
 
 
 def _doubted(run: RunData) -> tuple[str, ...]:

@@ -9,6 +9,7 @@
     quorum/                   if asked for: edges that are stable in enough silos
     scores.npz                a rank for every pair, of every graph
     stability.npz             with stability: all that half-samples told
+    partial.npz               partial correlations of all pairs, with their signs, where rows are here
     history.csv                            one row per round
     compare/                  if asked for: two groups of silos compared
     checkpoint/               only while the run is unfinished: what was asked for, and what resuming needs
@@ -26,9 +27,12 @@ from silograph.errors import CheckpointError, GraphError
 RECORD, CONSENSUS, SILOS, HISTORY = "run.json", "consensus", "silos", "history.csv"
 SCORES, STABILITY, NODES, STABLE, QUORUM = "scores.npz", "stability.npz", "nodes.csv", "stable", "quorum"
 COMPARE = "compare"  # of an earlier run, it goes with that run
+PARTIAL = "partial.npz"
 GRAPH_FILES = ("graph.graphml", "edges.csv", "graph.npz")
 GRAPH, EDGES = "graph.npz", "edges.csv"
-RESULT_NAMES = (*GRAPH_FILES, NODES, STABLE, QUORUM, CONSENSUS, SILOS, SCORES, STABILITY, HISTORY, COMPARE, RECORD)
+RESULT_NAMES = (
+    *GRAPH_FILES, NODES, STABLE, QUORUM, CONSENSUS, SILOS, SCORES, STABILITY, PARTIAL, HISTORY, COMPARE, RECORD
+)  # fmt: skip
 CHECKPOINT_DONE = ".checkpoint.done"  # what the checkpoint is called when the results are in place
 TEMPORARY = (".checkpoint.", ".results.")  # what a run that was killed as it began or ended may leave
 COORDINATED = "results"  # where a coordinator's folder holds the run
@@ -65,6 +69,11 @@ class RunLayout:
     def compare(self) -> Path:
         """The folder of a comparison of two groups."""
         return self.folder / COMPARE
+
+    @property
+    def partial(self) -> Path:
+        """Partial correlations."""
+        return self.folder / PARTIAL
 
     @property
     def consensus(self) -> Path:

@@ -26,7 +26,8 @@ from silograph.runs.layout import RunLayout
 from silograph.runs.reader import RunData, read_run
 from silograph.runs.reading import OnProgress, Tables, read_tables
 from silograph.runs.request import LearnRequest, make_request, read_request
-from silograph.runs.results import RunContext, study_run, table_run, with_stability
+from silograph.runs.results import RunContext, study_run, table_run, with_signs, with_stability
+from silograph.runs.signs import learn_signs
 from silograph.runs.stability import PairScores, RunStability, fit_a_file
 from silograph.runs.writer import abandon_run, begin_run, check_output, finish_run, tidy
 
@@ -126,9 +127,17 @@ def _learn(
             run = replace(run, scores=PairScores(names=tables.nodes, pairs=tables.pairs, study=scores))
         if stability is not None:
             run = _with_stability(run, stability, tables, request)
+    if tables.moments:
+        on_progress("Looking at signs", None)
+        run = _with_signs(run, tables)
     if out is not None:
         finish_run(out, run)
     return run
+
+
+def _with_signs(run: RunData, tables: Tables) -> RunData:
+    found = learn_signs(tables.moments, tables.nodes)
+    return run if found is None else with_signs(run, *found)
 
 
 def _with_stability(run: RunData, study: StudyStability, tables: Tables, request: LearnRequest) -> RunData:

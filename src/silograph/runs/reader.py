@@ -13,6 +13,7 @@ from silograph.graph.files import read_graph
 from silograph.graph.graph import Graph
 from silograph.runs.layout import COORDINATED, GRAPH, RECORD, RunLayout
 from silograph.runs.record import AGAIN, ResultRecord, RunRecord, SiloRecord, read_record
+from silograph.runs.signs import RunSigns, read_signs
 from silograph.runs.stability import PairScores, RunStability, read_stability
 
 
@@ -26,6 +27,7 @@ class RunData:
     graphs: Mapping[str, Graph]  # by silo, as far as they are here; none of a run over one table
     history: tuple[Mapping[str, Any], ...]
     stability: RunStability | None = None
+    signs: RunSigns | None = None
     scores: PairScores | None = None  # of a run that was just learned; on disk they are scores.npz
 
     @property
@@ -77,7 +79,13 @@ def read_run(folder: str | os.PathLike[str]) -> RunData:
     if record.kind == "table":
         stability = _stability(layout, record)
         return RunData(
-            folder=folder, record=record, main=_graph(layout.folder), graphs={}, history=(), stability=stability
+            folder=folder,
+            record=record,
+            main=_graph(layout.folder),
+            graphs={},
+            history=(),
+            stability=stability,
+            signs=_signs(layout),
         )
     check_silo_names([silo.name for silo in record.silos])
     main = _graph(layout.consensus)
@@ -89,6 +97,7 @@ def read_run(folder: str | os.PathLike[str]) -> RunData:
         graphs=graphs,
         history=_history(layout.history),
         stability=_stability(layout, record),
+        signs=_signs(layout),
     )
 
 
@@ -117,6 +126,10 @@ def _silo(layout: RunLayout, name: str, main: Graph) -> Graph:
 
 def _stability(layout: RunLayout, record: RunRecord) -> RunStability | None:
     return None if record.stability is None else read_stability(layout.stability)
+
+
+def _signs(layout: RunLayout) -> RunSigns | None:
+    return read_signs(layout.partial) if layout.partial.is_file() else None
 
 
 def _graph(folder: Path) -> Graph:

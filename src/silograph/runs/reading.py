@@ -15,13 +15,16 @@ from silograph.analysis.tables import TableFacts, facts_of
 from silograph.data.alignment import NAMED_SO, all_nodes, order_of, wrong_way_round
 from silograph.data.costs import TableCosts, TableOptions, read_costs
 from silograph.data.folders import FoundTable
+from silograph.data.pairwise import AnyMoments
 from silograph.data.tiles import CostTiles
 from silograph.errors import MissingExtraError, SignalError, SilographError, SilosError
 from silograph.graph.pairs import Pairs
 from silograph.local.large import stores_no_costs
 from silograph.local.learn import Settings
+from silograph.methods.common.settings import StudySettings
 from silograph.protocol.silo import Silo
 from silograph.runs.request import LearnRequest
+from silograph.runs.signs import can_tell_signs
 
 OnProgress = Callable[[str, float | None], None]  # what is going on, and which part of it is done, where that is known
 MOST_FAULTS = 5  # tables that an error tells of
@@ -37,6 +40,7 @@ class Tables:
     sources: Mapping[str, Mapping[str, Any]]  # what each silo's record tells of its file
     tiles: CostTiles | None  # of one large table, instead of a silo: nobody stores its costs
     facts: Sequence[TableFacts]  # by which doubtful ones are known
+    moments: Mapping[str, Sequence[AnyMoments]]  # of each silo's blocks, where its partial correlations are to be told
 
     @property
     def checksums(self) -> list[str]:
@@ -87,7 +91,7 @@ def read_tables(request: LearnRequest, on_progress: OnProgress) -> Tables:
     blocks = _holds_out(request, len(found), pairs)
     bounds = request.bounds(nodes)
     silos, sources, facts, faults, tiles = [], {}, [], Faults(), None
-    large = _is_large(request, pairs)
+    large, signed, moments = _is_large(request, pairs), _tells_signs(request, len(found), pairs), {}
     with ThreadPoolExecutor(1) as pool:  # checksums read the files once more, beside the reading
         checksums = [pool.submit(sha256_of, one.path) for one in found]
         for number, (one, order, checksum) in enumerate(zip(found, orders, checksums, strict=True)):
@@ -102,6 +106,7 @@ def read_tables(request: LearnRequest, on_progress: OnProgress) -> Tables:
                     order=order,
                     missing_nodes=allowed,
                     blocks=blocks,
+                    moments=signed,
                     tiles=large,
                     bounds=bounds,
                     on_progress=show,
@@ -114,11 +119,15 @@ def read_tables(request: LearnRequest, on_progress: OnProgress) -> Tables:
                     silos.append(silo)
                 sources[one.silo] = source_of(one, read, checksum.result())
                 facts.append(facts_of(one.silo, len(nodes), read, sha256=checksum.result()))
+                if signed:
+                    moments[one.silo] = read.moments
             if len(faults.errors) == MOST_FAULTS:
                 pool.shutdown(cancel_futures=True)
                 break
     faults.check(len(found), stopped=number + 1 < len(found))
-    return Tables(nodes=tuple(nodes), pairs=pairs, silos=silos, sources=sources, facts=facts, tiles=tiles)
+    return Tables(
+        nodes=tuple(nodes), pairs=pairs, silos=silos, sources=sources, facts=facts, tiles=tiles, moments=moments
+    )
 
 
 def _holds_out(request: LearnRequest, n_silos: int, pairs: Pairs) -> bool:
@@ -129,6 +138,15 @@ def _holds_out(request: LearnRequest, n_silos: int, pairs: Pairs) -> bool:
     if isinstance(settings, Settings):
         return False
     return settings.holds_out or chooses_coupling(settings, n_silos=n_silos, pairs=pairs, has_rows=has_rows)
+
+
+def _tells_signs(request: LearnRequest, n_silos: int, pairs: Pairs) -> bool:
+    """Whether partial correlations are told: of exact rows without gaps, on all pairs of the same nodes."""
+    options, settings = request.tables, request.settings
+    if isinstance(settings, StudySettings) and settings.privacy.noisy:
+        return False
+    plain = not options.precomputed and options.missing != "pairs" and request.missing_nodes == "error"
+    return plain and can_tell_signs(n_silos, pairs)
 
 
 def _is_large(request: LearnRequest, pairs: Pairs) -> bool:

@@ -109,6 +109,27 @@ class StabilityRecord:
     quorum_edges: int | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignedPair:
+    """Two nodes and their partial correlation."""
+
+    source: str
+    target: str
+    value: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignsRecord:
+    """Whether the smooth model, whose weights are ≥ 0, is the wrong one for these data."""
+
+    gain: float  # of held-out rows where partial correlations may be negative: log likelihood per row
+    error: float  # its standard error
+    blocks: int  # of rows, over all silos, that were held out
+    smooth_is_wrong: bool
+    says: str
+    negative: tuple[SignedPair, ...]  # where it is wrong: the strongest negative pairs that silos share
+
+
 def now() -> str:
     """The time, UTC, as records have it."""
     return datetime.now(UTC).isoformat(timespec="seconds")
@@ -135,6 +156,7 @@ class RunRecord:
     result: ResultRecord
     warnings: Mapping[str, str]  # what a user should know, by what it is about: "degree", "convergence"
     stability: StabilityRecord | None = None
+    signs: SignsRecord | None = None  # None: not judged
     privacy: Statement | None = None  # the guarantee of a run that carries noise
     federation: FederationRecord | None = None
     versions: Mapping[str, str] = field(default_factory=versions)

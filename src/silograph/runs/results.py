@@ -9,6 +9,7 @@ import numpy as np
 
 from silograph.analysis.doubts import Doubt, as_warnings
 from silograph.analysis.graphs import doubts_about_study
+from silograph.analysis.partial.judgement import Judgement
 from silograph.engine import study as several
 from silograph.engine.study import StudyResult
 from silograph.graph.graph import Graph, graph_on
@@ -19,9 +20,20 @@ from silograph.methods.common.registry import spec_of
 from silograph.methods.common.settings import StudySettings
 from silograph.privacy.statement import statement_of
 from silograph.runs.reader import RunData
-from silograph.runs.record import FederationRecord, ResultRecord, RunRecord, SiloRecord, StabilityRecord, finite
+from silograph.runs.record import (
+    FederationRecord,
+    ResultRecord,
+    RunRecord,
+    SignedPair,
+    SignsRecord,
+    SiloRecord,
+    StabilityRecord,
+    finite,
+)
+from silograph.runs.signs import DIGITS, RunSigns
 from silograph.runs.stability import RunStability, count_stable, quorum_graph
 
+MOST_WARNED = 3  # negative pairs; the record has more
 NOT_OF_CONSENSUS = "How stable the consensus is cannot be told from these silos' rows alone."
 
 
@@ -114,6 +126,30 @@ def with_stability(
     )
     silos = tuple(replace(silo, stable_edges=stable.get(silo.name)) for silo in run.record.silos)
     return replace(run, stability=stability, record=replace(run.record, stability=told, silos=silos))
+
+
+def with_signs(run: RunData, signs: RunSigns, judgement: Judgement | None) -> RunData:
+    """The run with its partial correlations and, if it was judged, whether the smooth model is wrong."""
+    if judgement is None:
+        return replace(run, signs=signs)
+    pairs = signs.negative(run.main.n_edges) if judgement.is_wrong else []
+    told = SignsRecord(
+        gain=round(judgement.gain, DIGITS),
+        error=round(judgement.error, DIGITS),
+        blocks=judgement.n_blocks,
+        smooth_is_wrong=judgement.is_wrong,
+        says=judgement.says,
+        negative=tuple(SignedPair(source=one, target=other, value=value) for one, other, value in pairs),
+    )
+    warnings = {**run.record.warnings, **({"signs": _warning(told)} if told.smooth_is_wrong else {})}
+    return replace(run, signs=signs, record=replace(run.record, signs=told, warnings=warnings))
+
+
+def _warning(told: SignsRecord) -> str:
+    if not told.negative:
+        return told.says
+    listed = ", ".join(f"{pair.source!r} – {pair.target!r} ({pair.value:.2f})" for pair in told.negative[:MOST_WARNED])
+    return f"{told.says} The strongest negative pairs: {listed}."
 
 
 def stability_record(

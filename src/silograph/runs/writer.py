@@ -31,6 +31,7 @@ from silograph.runs.layout import (
     RunLayout,
 )
 from silograph.runs.reader import RunData
+from silograph.runs.signs import RunSigns, write_signs
 from silograph.runs.stability import RunStability, quorum_graph, stable_graph, write_scores, write_stability
 
 
@@ -104,6 +105,8 @@ def write_results(folder: Path, run: RunData) -> None:
         _write_graph(folder, run, None)
     if run.scores is not None:
         write_scores(layout.scores, run.scores)
+    if run.signs is not None:
+        write_signs(layout.partial, run.signs)
     if run.stability is not None:
         write_stability(layout.stability, run.stability)
         _write_quorum(folder / QUORUM, run)
@@ -118,22 +121,33 @@ def write_graphs(folder: Path, graph: Graph, columns: Mapping[str, Vector] = Map
 
 
 def _write_graph(folder: Path, run: RunData, silo: str | None) -> None:
-    """A graph of the run, and what half-samples tell of it."""
+    """A graph of the run, and what partial correlations and half-samples tell of it."""
     graph, told, asked = run.main if silo is None else run.graphs[silo], run.stability, run.record.stability
     if told is None or asked is None or not told.knows(silo):
-        write_graphs(folder, graph)
+        write_graphs(folder, graph, _signs(run.signs, silo, graph))
     else:
-        write_told_graph(folder, graph, told, silo, threshold=asked.threshold, stable=asked.graphs)
+        write_told_graph(folder, graph, told, silo, threshold=asked.threshold, stable=asked.graphs, signs=run.signs)
+
+
+def _signs(signs: RunSigns | None, silo: str | None, graph: Graph) -> Mapping[str, Vector]:
+    return {} if signs is None else signs.columns(silo, graph)
 
 
 def write_told_graph(
-    folder: Path, graph: Graph, told: RunStability, silo: str | None, *, threshold: float, stable: bool
+    folder: Path,
+    graph: Graph,
+    told: RunStability,
+    silo: str | None,
+    *,
+    threshold: float,
+    stable: bool,
+    signs: RunSigns | None = None,
 ) -> None:
     """A graph, what half-samples tell of its edges and nodes and, if asked for, its `stable` edges by themselves."""
-    write_graphs(folder, graph, told.columns(silo, graph))
+    write_graphs(folder, graph, {**_signs(signs, silo, graph), **told.columns(silo, graph)})
     if stable:
         some = stable_graph(told, silo, graph, threshold)
-        write_graphs(folder / STABLE, some, told.columns(silo, some))
+        write_graphs(folder / STABLE, some, {**_signs(signs, silo, some), **told.columns(silo, some)})
     low, high = told.strengths(silo, graph)
     strengths = graph.adjacency().sum(axis=0)
     with (folder / NODES).open("w", encoding="utf-8", newline="") as file:

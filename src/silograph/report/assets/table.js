@@ -10,13 +10,20 @@ function tableColumns() {
     { key: "target", title: "target", value: name("cols"), text: name("cols") },
     { key: "weight", title: "weight", number: true, value: (edge) => graph.weights[edge], text: (edge) => even(graph.weights[edge]) },
   ];
-  columns.push(...stabilityColumns(graph));
+  columns.push(...signColumns(graph), ...stabilityColumns(graph));
   if (!hasSilos) return columns;
   const inMain = (edge) => main.weightOf.get(graph.code[edge]) || 0;
   const count = (edge) => having(graph.code[edge]).length;
   if (!graph.main) columns.push({ key: "consensus", title: "in consensus", number: true, value: inMain, text: (edge) => inMain(edge) ? even(inMain(edge)) : "–" });
   columns.push({ key: "silos", title: "silos with it", number: true, value: count, text: (edge) => `${count(edge)} of ${observing(graph.code[edge]).length}` });
   return columns;
+}
+
+/* ✓: an edge of the second opinion, too. */
+function signColumns(graph) {
+  const { partial_correlation: value } = graph.columns;
+  if (!value) return [];
+  return [{ key: "partial", title: "partial correlation (✓: both agree)", number: true, value: (edge) => value[edge], text: (edge) => `${value[edge].toFixed(2)}${graph.agreed[edge] ? " ✓" : ""}` }];
 }
 
 function stabilityColumns(graph) {

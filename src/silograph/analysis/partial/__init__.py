@@ -1,0 +1,1 @@
+"""Partial correlations with their signs: the second opinion beside the smooth model, which knows distances only."""

@@ -1,0 +1,98 @@
+"""Whether the smooth model is the wrong one: whether held-out rows are likelier with negative partial correlations.
+
+Both laws come from the same shrunk covariance of each silo: one is its inverse, the other the likeliest law without
+negative partial correlations (`nonnegative.py`). The smooth model knows differences of nodes only, so nothing may
+depend on a level that all nodes share: rows get a common one, of a node's own variance, under both laws and in what was
+held out. Without it, signals whose nodes sum up to nothing, as the model's own do, would have negative partial
+correlations.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import repeat
+
+import numpy as np
+
+from silograph._util.types import Matrix
+from silograph.analysis.partial.learn import inverse
+from silograph.analysis.partial.nonnegative import nonnegative_law
+from silograph.analysis.partial.shrinkage import Fold, Shrinkage, folds_of
+from silograph.analysis.partial.sums import SiloSums
+
+LEVEL = 1.0  # the variance of the common level, in units of a node's
+WORTH = 0.01  # nats per row that matter
+ERRORS = 1.64  # standard errors above zero: by chance once in twenty
+MOST_WORK = 2_000_000  # silos · nodes³, up to which each silo has laws of its own: some seconds
+FEWEST = 4  # held-out blocks of which a standard error says something
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """What held-out rows gain, in log likelihood per row, where partial correlations may be negative."""
+
+    gain: float
+    error: float  # its standard error, paired over silos and blocks
+    n_blocks: int  # of all silos
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether the smooth model is."""
+        return self.n_blocks >= FEWEST and self.gain > max(WORTH, ERRORS * self.error)
+
+    @property
+    def says(self) -> str:
+        """The same in words."""
+        seen = (
+            f"With negative partial correlations, rows that were held out have a log likelihood {abs(self.gain):.3f} "
+            f"per row {'higher' if self.gain > 0 else 'lower'} (± {self.error:.3f} standard error, over "
+            f"{self.n_blocks} blocks of rows)"
+        )
+        if self.is_wrong:
+            return f"{seen}: weights ≥ 0 miss a part of these data. Look at the signs of partial correlations, too."
+        return f"{seen}: no sign that weights ≥ 0 are wrong for these data."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Laws:
+    """The two laws of a covariance."""
+
+    free: Matrix
+    bound: Matrix
+    log_ratio: float  # log det free − log det bound
+
+    @classmethod
+    def of(cls, covariance: Matrix) -> "_Laws":
+        levelled = covariance + LEVEL
+        free, bound = inverse(levelled), nonnegative_law(levelled).precision
+        return cls(free=free, bound=bound, log_ratio=_log_det(free) - _log_det(bound))
+
+    def gain(self, n_rows: float, products: Matrix) -> float:
+        """What held-out rows gain from being free."""
+        return 0.5 * (n_rows * self.log_ratio - float(((self.free - self.bound) * (products + LEVEL * n_rows)).sum()))
+
+
+def judge(silos: Sequence[SiloSums], shrinkage: Shrinkage) -> Judgement:
+    """The two laws, compared on each silo's blocks."""
+    rows, gains = [], []
+    for fold in folds_of(silos):
+        for laws, held_out in zip(_laws(fold, shrinkage), fold.held_out, strict=True):
+            if held_out is not None:
+                rows.append(held_out[0])
+                gains.append(laws.gain(*held_out))
+    count, total = np.array(rows), np.array(gains)
+    mean = float(total.sum() / count.sum())
+    apart = total - mean * count
+    spread = np.sqrt((apart**2).sum() * len(rows) / max(len(rows) - 1, 1))
+    return Judgement(gain=mean, error=float(spread / count.sum()), n_blocks=len(rows))
+
+
+def _laws(fold: Fold, shrinkage: Shrinkage) -> Iterator[_Laws]:
+    """Each silo's own, or where that takes too long, for all of them those of what they share."""
+    known = fold.silos
+    if len(known) * len(known[0].mean) ** 3 <= MOST_WORK:
+        return (_Laws.of(covariance) for covariance in shrinkage.own(known))
+    return repeat(_Laws.of(shrinkage.shared(known)), len(known))
+
+
+def _log_det(matrix: Matrix) -> float:
+    return float(np.linalg.slogdet(matrix)[1])
