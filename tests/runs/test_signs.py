@@ -58,22 +58,20 @@ def test_a_run_says_that_the_smooth_model_is_wrong_and_names_negative_pairs(fold
     told = json.loads(Path("run/run.json").read_text(encoding="utf-8"))["signs"]
     assert told["smooth_is_wrong"]
     assert told["gain"] > 2 * told["error"] > 0
-    assert told["says"] in run.warnings["signs"]
     values = [pair["value"] for pair in told["negative"]]
     assert values
     assert values == sorted(values)
     assert values[0] < 0
-    assert told["negative"][0]["source"] in run.warnings["signs"]
+    assert told["negative"][0]["source"] in told["says"]
     again = read_run("run")
     assert again.record == run.record
     np.testing.assert_array_equal(again.signs.own, run.signs.own)
     np.testing.assert_array_equal(again.signs.consensus, run.signs.consensus)
 
 
-def test_a_run_on_smooth_signals_has_no_such_warning(folder):
+def test_a_run_on_smooth_signals_says_no_such_thing(folder):
     written("Erdős–Rényi")
     run = learn_files([f"{s}.csv" for s in SILOS], out="run")
-    assert "signs" not in run.warnings
     assert not run.record.signs.smooth_is_wrong
     assert run.record.signs.negative == ()
     agreed = run.signs.agreed(None, run.main)

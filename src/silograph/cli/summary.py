@@ -17,8 +17,8 @@ MOST_ROWS = 10  # half of the silos that the summary shows: the first and the la
 def summary(record: RunRecord, out: Path | None) -> Group:
     """The table that ends a run, and what is to be said of all silos together."""
     if record.kind == "table":
-        return Group(_table(record, out), *(Text(fact) for fact in _stability(record)))
-    facts = [*_facts(record.result, out), *_stability(record), *_guarantee(record.privacy)]
+        return Group(_table(record, out), *(Text(fact) for fact in (*_stability(record), *_signs(record))))
+    facts = [*_facts(record.result, out), *_stability(record), *_signs(record), *_guarantee(record.privacy)]
     return Group(_silos(record), *(Text(fact) for fact in facts))
 
 
@@ -162,6 +162,12 @@ def _stability(record: RunRecord) -> list[str]:
     if told.quorum is not None:
         facts.append(f"quorum: {told.quorum_edges} edges are that stable in at least {told.quorum} silos")
     return facts
+
+
+def _signs(record: RunRecord) -> list[str]:
+    """Whether a model whose weights are ≥ 0 misses something."""
+    told = record.signs
+    return [f"signs: {told.says}"] if told is not None and told.smooth_is_wrong else []
 
 
 def _guarantee(privacy: Statement | None) -> list[str]:

@@ -30,6 +30,7 @@ from silograph.graph.pairs import endpoints
 Base = Literal["rbf", "er", "ba", "ws", "none"]
 Law = Literal["laplacian", "gaussian", "signed", "series", "null"]
 SHARED, NOISE, RIDGE, MEMORY = 0.7, 0.1, 0.2, 0.6
+PINV_CUT = 1e-10  # of the largest eigenvalue: zero is rounded to up to 1e-15 of it, the default cut
 LIGHTEST, HEAVIEST = 0.5, 1.5  # weights before scaling
 NEIGHBOURS = 5  # of an Erdős–Rényi graph, in the mean
 
@@ -164,7 +165,7 @@ def covariance(law: Law, adjacency: Matrix) -> Matrix:
     if law == "null":
         return eye
     return np.asarray(
-        np.linalg.pinv(laplacian, hermitian=True) + NOISE**2 * eye
+        np.linalg.pinv(laplacian, rcond=PINV_CUT, hermitian=True) + NOISE**2 * eye
         if law == "laplacian"
         else np.linalg.inv(laplacian + RIDGE * eye)
     )

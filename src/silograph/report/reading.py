@@ -14,7 +14,7 @@ from silograph.runs.reader import RunData
 
 CLEAR = 0.3  # modularity from which on communities are usually spoken of (Newman & Girvan 2004)
 MOST_SILOS = 8  # of which each gets a sentence
-NOT_ABOUT_DATA = ("degree", "convergence", "signs")  # of warnings: about computing, and about the model
+NOT_ABOUT_DATA = ("degree", "convergence")  # of warnings
 FAINT_PART = 0.1  # of the largest weight
 
 

@@ -33,7 +33,7 @@ from silograph.runs.record import (
 from silograph.runs.signs import DIGITS, RunSigns
 from silograph.runs.stability import RunStability, count_stable, quorum_graph
 
-MOST_WARNED = 3  # negative pairs; the record has more
+MOST_NAMED = 3  # negative pairs in the sentence; the record has more
 NOT_OF_CONSENSUS = "How stable the consensus is cannot be told from these silos' rows alone."
 
 
@@ -138,18 +138,17 @@ def with_signs(run: RunData, signs: RunSigns, judgement: Judgement | None) -> Ru
         error=round(judgement.error, DIGITS),
         blocks=judgement.n_blocks,
         smooth_is_wrong=judgement.is_wrong,
-        says=judgement.says,
+        says=_signs_say(judgement, pairs),
         negative=tuple(SignedPair(source=one, target=other, value=value) for one, other, value in pairs),
     )
-    warnings = {**run.record.warnings, **({"signs": _warning(told)} if told.smooth_is_wrong else {})}
-    return replace(run, signs=signs, record=replace(run.record, signs=told, warnings=warnings))
+    return replace(run, signs=signs, record=replace(run.record, signs=told))
 
 
-def _warning(told: SignsRecord) -> str:
-    if not told.negative:
-        return told.says
-    listed = ", ".join(f"{pair.source!r} – {pair.target!r} ({pair.value:.2f})" for pair in told.negative[:MOST_WARNED])
-    return f"{told.says} The strongest negative pairs: {listed}."
+def _signs_say(judgement: Judgement, pairs: Sequence[tuple[str, str, float]]) -> str:
+    if not pairs:
+        return judgement.says
+    listed = ", ".join(f"{one!r} – {other!r} ({value:.2f})" for one, other, value in pairs[:MOST_NAMED])
+    return f"{judgement.says} The strongest negative pairs: {listed}."
 
 
 def stability_record(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import repeat
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from silograph._util.types import Matrix
 from silograph.analysis.partial.learn import inverse
@@ -73,17 +74,24 @@ class _Laws:
 
 def judge(silos: Sequence[SiloSums], shrinkage: Shrinkage) -> Judgement:
     """The two laws, compared on each silo's blocks."""
+    with threadpool_limits(1):
+        rows, gains = _gains(silos, shrinkage)
+    count, total = np.array(rows), np.array(gains)
+    mean = float(total.sum() / count.sum())
+    apart = total - mean * count
+    spread = np.sqrt((apart**2).sum() * len(rows) / max(len(rows) - 1, 1))
+    return Judgement(gain=mean, error=float(spread / count.sum()), n_blocks=len(rows))
+
+
+def _gains(silos: Sequence[SiloSums], shrinkage: Shrinkage) -> tuple[list[float], list[float]]:
+    """Of each block of each silo, its rows and what they gain."""
     rows, gains = [], []
     for fold in folds_of(silos):
         for laws, held_out in zip(_laws(fold, shrinkage), fold.held_out, strict=True):
             if held_out is not None:
                 rows.append(held_out[0])
                 gains.append(laws.gain(*held_out))
-    count, total = np.array(rows), np.array(gains)
-    mean = float(total.sum() / count.sum())
-    apart = total - mean * count
-    spread = np.sqrt((apart**2).sum() * len(rows) / max(len(rows) - 1, 1))
-    return Judgement(gain=mean, error=float(spread / count.sum()), n_blocks=len(rows))
+    return rows, gains
 
 
 def _laws(fold: Fold, shrinkage: Shrinkage) -> Iterator[_Laws]:

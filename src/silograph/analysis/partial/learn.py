@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from silograph._util.types import Matrix
 from silograph.analysis.partial.shrinkage import Shrinkage, choose
@@ -21,12 +22,13 @@ class PartialCorrelations:
 
 def learn_partial(silos: Sequence[SiloSums]) -> PartialCorrelations:
     """Choose the shrinkage by rows that are held out, then learn from all rows."""
-    shrinkage, known = choose(silos), [silo.whole() for silo in silos]
-    return PartialCorrelations(
-        own=np.array([partial_correlations(covariance) for covariance in shrinkage.own(known)]),
-        consensus=partial_correlations(shrinkage.shared(known)),
-        shrinkage=shrinkage,
-    )
+    with threadpool_limits(1):  # of small matrices; on a busy machine, threads of BLAS would wait for each other
+        shrinkage, known = choose(silos), [silo.whole() for silo in silos]
+        return PartialCorrelations(
+            own=np.array([partial_correlations(covariance) for covariance in shrinkage.own(known)]),
+            consensus=partial_correlations(shrinkage.shared(known)),
+            shrinkage=shrinkage,
+        )
 
 
 def partial_correlations(covariance: Matrix) -> Matrix:
