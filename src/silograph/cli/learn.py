@@ -166,6 +166,14 @@ class LearnOptions:
     standardize: Annotated[
         bool, FilesOption("--standardize", help="Centre and scale each node first (different units or amplitudes).")
     ] = False
+    transform: Annotated[
+        str,
+        FilesOption(
+            metavar="[none|ranks]",
+            help="Of each node take ranks, as normal scores of unit variance: for ordinal items, heavy tails and "
+            "outliers. The table is then held in memory.",
+        ),
+    ] = "none"
     missing: Annotated[
         str,
         FilesOption(

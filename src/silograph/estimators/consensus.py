@@ -23,6 +23,7 @@ from silograph.data.bounded import RowBounds
 from silograph.data.costs import Missing, TableCosts, check_missing, table_costs
 from silograph.data.distances import costs_of_distances
 from silograph.data.pairwise import moments_of
+from silograph.data.ranks import check_transform, normal_scores, transform_of
 from silograph.data.serial import serial_correlation
 from silograph.engine.noise import with_min_samples
 from silograph.engine.study import convergence_warning, degree_warning, nodes_warning
@@ -66,6 +67,9 @@ class ConsensusGraph(BaseEstimator):
         The model's own ν and λ instead of `coupling` and `sparsity`; both or neither.
     standardize : bool
         Centre each node and scale it to unit variance first, in each silo. For nodes of different units or amplitudes.
+    ranks : bool
+        Make normal scores of each node's values first, in each silo: Φ⁻¹((rank − ½)/n), ties having their
+        mean rank, then unit variance. For ordinal items, heavy tails and outliers; what `standardize` does is in it.
     method : {"exact", "oneshot", "algorithm1", "independent", "pooled", "fedavg", "fedprox", "mrmtl", "ditto"}
         The exact optimum of the model; the consensus from one sum, and each silo's own graph at home; the paper's
         Algorithm 1; each silo alone; one graph for all; the papers' federated baselines.
@@ -208,6 +212,7 @@ class ConsensusGraph(BaseEstimator):
         lam: float | None = None,
         *,
         standardize: bool = False,
+        ranks: bool = False,
         method: str = "exact",
         tol: float = 1e-6,
         solver: Literal["newton", "gradient"] | None = None,
@@ -248,6 +253,7 @@ class ConsensusGraph(BaseEstimator):
         self.degree, self.coupling, self.sparsity = degree, coupling, sparsity
         self.alpha, self.beta, self.nu, self.lam = alpha, beta, nu, lam
         self.standardize, self.metric, self.allowed, self.forbidden = standardize, metric, allowed, forbidden
+        self.ranks = ranks
         self.method, self.tol, self.solver, self.rounds = method, tol, solver, rounds
         self.local_steps, self.step, self.momentum = local_steps, step, momentum
         self.zeta, self.cost_unit, self.pull, self.weights, self.fresh = zeta, cost_unit, pull, weights, fresh
@@ -268,6 +274,8 @@ class ConsensusGraph(BaseEstimator):
         some = settings.may_lack_nodes
         square = self.metric == "precomputed"
         tables = tables_of(X, groups, square=square, missing_nodes=some, missing=self.missing)
+        if self.ranks:
+            tables = [replace(table, values=normal_scores(table.values)) for table in tables]
         names = tables[0].names
         pairs = choose_pairs(names, allowed=self.allowed, forbidden=self.forbidden, may_isolate=settings.zeta_used > 0)
         bounds = row_bounds(settings.privacy, names)
@@ -306,7 +314,7 @@ class ConsensusGraph(BaseEstimator):
         self.coupling_, self.coupling_curve_ = study.coupling, list(study.coupling_curve)
         self.privacy_ = statement_of(settings.privacy, graphs_inside=settings.graphs_inside)
         self.doubts_ = (
-            *doubts_about_tables(facts, standardize=self.standardize),
+            *doubts_about_tables(facts, standardize=self._scaled),
             *doubts_about_study(study, self.silo_names_, self.graphs_, self.consensus_graph_, pairs),
         )
         if any(self.rows_dropped_):
@@ -452,6 +460,7 @@ class ConsensusGraph(BaseEstimator):
         if self.metric not in ("sqeuclidean", "precomputed"):
             raise ParameterError(f"metric: expected 'sqeuclidean' or 'precomputed', got {self.metric!r}.")
         check_missing(self.missing, precomputed=self.metric == "precomputed")
+        check_transform(transform_of(self.ranks), precomputed=self.metric == "precomputed")
         if self.metric == "precomputed" and self.standardize:
             raise ParameterError("standardize: precomputed distances cannot be standardised. Leave it False.")
         given = {field.name: getattr(self, field.name) for field in fields(StudySettings) if hasattr(self, field.name)}
@@ -462,11 +471,17 @@ class ConsensusGraph(BaseEstimator):
         check_reading(
             privacy,
             standardize=self.standardize,
+            transform=transform_of(self.ranks),
             public=privacy.centres is not None,
             missing=self.missing,
             precomputed=self.metric == "precomputed",
         )
         return StudySettings(**given, privacy=privacy)
+
+    @property
+    def _scaled(self) -> bool:
+        """Whether nodes have unit variance in the end."""
+        return self.standardize or self.ranks
 
     def _workers(self) -> int | None:
         if self.n_jobs is None or self.n_jobs == -1:
@@ -486,7 +501,7 @@ class ConsensusGraph(BaseEstimator):
             read = table_costs(
                 moments_of(values, own, bounds),
                 moments_of_blocks(values, own, bounds) if keep else (),
-                standardize=self.standardize,
+                standardize=self._scaled,
                 names=table.names,
                 source=table.silo,
                 present=table.present,

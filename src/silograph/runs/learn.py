@@ -55,7 +55,7 @@ def learn_files(
     Settings go by name: degree, alpha, beta, tol, zeta, solver; of one table also what `SmoothGraph` has (max_iter,
     neighbours), of several what `ConsensusGraph` has (method, coupling, sparsity, nu, lam, rounds, pull, options and
     those of gradient steps, whole) and noise (epsilon, delta, unit, rows, collusion, masked, min_samples, public); of
-    reading standardize, missing, missing_nodes, keep_rows, drop, key, header, precomputed, allow, forbid; of
+    reading standardize, transform, missing, missing_nodes, keep_rows, drop, key, header, precomputed, allow, forbid; of
     half-samples stability (how many), stable and quorum.
 
     The run has its `record`, `consensus_graph`, `graphs` by silo, `history`, `converged`, `warnings` worth telling, and
@@ -105,7 +105,7 @@ def _learn(
             folder=out,
             resumed=resumed is not None,
             seconds=time.perf_counter() - started,
-            doubts=doubts_about_tables(tables.facts, standardize=request.tables.standardize),
+            doubts=doubts_about_tables(tables.facts, standardize=request.tables.scaled),
         )
 
     if isinstance(request.settings, Settings):

@@ -70,6 +70,7 @@ class LearnRequest:
         check_reading(
             self.privacy,
             standardize=self.tables.standardize,
+            transform=self.tables.transform,
             public=self.tables.public is not None or self.privacy.centres is not None,
             missing=self.tables.missing,
             precomputed=self.tables.precomputed,

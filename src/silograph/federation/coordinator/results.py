@@ -31,7 +31,7 @@ def write_results(
     context = RunContext(
         nodes=run.nodes,
         sources={site: _source(learned.reported.get(site, {}), n_silos[site]) for site in run.sites},
-        options={"standardize": study.standardize},
+        options={"standardize": study.standardize, "transform": study.transform},
         folder=run.results,
         resumed=any(event.kind == "resumed" for event in history.events()),
         seconds=seconds,
@@ -75,4 +75,4 @@ def _doubts(run: CoordinatorRun, study: StudyFile, learned: StudyResult) -> tupl
         )
         for site, known in told.items()
     ]
-    return doubts_about_tables(facts, standardize=study.standardize)
+    return doubts_about_tables(facts, standardize=study.scaled)

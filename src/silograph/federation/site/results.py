@@ -62,7 +62,7 @@ class OwnResults:
         context = RunContext(
             nodes=self.nodes,
             sources=self.sources,
-            options={"standardize": self.study.standardize},
+            options={"standardize": self.study.standardize, "transform": self.study.transform},
             folder=folder,
             resumed=False,
             seconds=0.0,
