@@ -37,6 +37,8 @@ or Excel. Its first line may name the nodes; silos are aligned by these names.
 
   silograph learn oslo.csv lima.csv --coupling 0.9 --sparsity 0.3 --json
 
+  silograph learn new.csv --consensus run/ --out new/
+
   silograph learn --resume run/
 
 [bold]Exit codes[/bold]  0 learned; 1 bad input; 2 wrong options; 3 learned and written, but the tolerance was not met.
@@ -136,6 +138,21 @@ class LearnOptions:
     quorum: Annotated[
         int | None,
         StableOption(help="Also write the graph of edges that are stable in at least so many silos, to quorum/."),
+    ] = None
+    newcomers: Annotated[
+        bool,
+        SilosOption(
+            "--newcomers",
+            help="Also leave each silo out once, so that newcomers can be told usual or unusual (--consensus).",
+        ),
+    ] = False
+    consensus: Annotated[
+        Path | None,
+        TableOption(
+            metavar="RUN",
+            help="Learn the table beside the consensus of this finished run over several silos, and tell how unusual "
+            "it is.",
+        ),
     ] = None
     options: Annotated[
         list[str] | None,

@@ -8,8 +8,8 @@ from rich.text import Text
 
 from silograph._util.checks import MOST_NAMED
 from silograph.privacy.statement import Statement
-from silograph.runs.layout import CONSENSUS, GRAPH_FILES, HISTORY, RECORD, SILOS
-from silograph.runs.record import ResultRecord, RunRecord, SiloRecord
+from silograph.runs.layout import ALONE, CONSENSUS, GRAPH_FILES, HISTORY, RECORD, SILOS
+from silograph.runs.record import NewcomerRecord, ResultRecord, RunRecord, SiloRecord
 
 MOST_ROWS = 10  # half of the silos that the summary shows: the first and the last
 
@@ -18,6 +18,8 @@ def summary(record: RunRecord, out: Path | None) -> Group:
     """The table that ends a run, and what is to be said of all silos together."""
     if record.kind == "table":
         return Group(_table(record, out), *(Text(fact) for fact in _stability(record)))
+    if record.newcomer is not None:
+        return Group(_silos(record), *(Text(fact) for fact in _newcomer(record.newcomer, out)))
     facts = [*_facts(record.result, out), *_stability(record), *_guarantee(record.privacy)]
     return Group(_silos(record), *(Text(fact) for fact in facts))
 
@@ -26,7 +28,12 @@ def notes_on(record: RunRecord, out: Path | None) -> list[str]:
     """What a user should look at twice."""
     notes, n_nodes = _left_out(record), record.result.nodes
     told = "scale" in record.warnings  # other units make it so, and no coupling cures them
-    if record.kind == "silos" and record.result.edges in (0, n_nodes * (n_nodes - 1) // 2) and not told:
+    if (
+        record.kind == "silos"
+        and record.newcomer is None
+        and record.result.edges in (0, n_nodes * (n_nodes - 1) // 2)
+        and not told
+    ):
         notes.append("The consensus is empty or complete: another --coupling or --sparsity may tell more.")
     if out is None:
         what = "graph" if record.kind == "table" else "graphs"
@@ -156,6 +163,21 @@ def _stability(record: RunRecord) -> list[str]:
     ]
     if told.quorum is not None:
         facts.append(f"quorum: {told.quorum_edges} edges are that stable in at least {told.quorum} silos")
+    return facts
+
+
+def _newcomer(told: NewcomerRecord, out: Path | None) -> list[str]:
+    """How unusual a newcomer is."""
+    alone = "" if told.alone_edges is None else f", {told.alone_edges} that no silo has either"
+    facts = [
+        f"beside: the consensus of {len(told.silos)} silos in {told.consensus}",
+        f"edges of its own: {told.own_edges} that the consensus does not have{alone}",
+        f"distance to the consensus: {told.distance:.3g}",
+        told.says,
+    ]
+    if out is not None:
+        more = "" if told.alone_edges is None else f", {ALONE}/"
+        facts.append(f"written: {out}/: {CONSENSUS}/ and {SILOS}/ ({', '.join(GRAPH_FILES)}){more}, {RECORD}")
     return facts
 
 

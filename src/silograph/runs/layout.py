@@ -10,6 +10,8 @@
     scores.npz                a rank for every pair, of every graph
     stability.npz             with stability: all that half-samples told
     history.csv                            one row per round
+    consensus.json, consensus.npz          of several silos: what a newcomer is learned beside (runs/consensus.py)
+    alone/                                 of a newcomer: the edges that it alone has
     checkpoint/               only while the run is unfinished: what was asked for, and what resuming needs
 
 A coordinator keeps all of this in results/ of its own folder of the run.
@@ -26,7 +28,11 @@ RECORD, CONSENSUS, SILOS, HISTORY = "run.json", "consensus", "silos", "history.c
 SCORES, STABILITY, NODES, STABLE, QUORUM = "scores.npz", "stability.npz", "nodes.csv", "stable", "quorum"
 GRAPH_FILES = ("graph.graphml", "edges.csv", "graph.npz")
 GRAPH, EDGES = "graph.npz", "edges.csv"
-RESULT_NAMES = (*GRAPH_FILES, NODES, STABLE, QUORUM, CONSENSUS, SILOS, SCORES, STABILITY, HISTORY, RECORD)
+FIXED, FIXED_ARRAYS, ALONE = "consensus.json", "consensus.npz", "alone"
+RESULT_NAMES = (
+    *(*GRAPH_FILES, NODES, STABLE, QUORUM, CONSENSUS, SILOS, SCORES, STABILITY, FIXED_ARRAYS, FIXED, ALONE, HISTORY),
+    RECORD,
+)
 CHECKPOINT_DONE = ".checkpoint.done"  # what the checkpoint is called when the results are in place
 TEMPORARY = (".checkpoint.", ".results.")  # what a run that was killed as it began or ended may leave
 COORDINATED = "results"  # where a coordinator's folder holds the run
@@ -58,6 +64,16 @@ class RunLayout:
     def stability(self) -> Path:
         """What half-samples told."""
         return self.folder / STABILITY
+
+    @property
+    def fixed(self) -> Path:
+        """What a newcomer is learned beside."""
+        return self.folder / FIXED
+
+    @property
+    def fixed_arrays(self) -> Path:
+        """The whole consensus, to which that file points."""
+        return self.folder / FIXED_ARRAYS
 
     @property
     def consensus(self) -> Path:

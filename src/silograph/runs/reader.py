@@ -11,6 +11,7 @@ from silograph.data.alignment import check_silo_names
 from silograph.errors import GraphError
 from silograph.graph.files import read_graph
 from silograph.graph.graph import Graph
+from silograph.runs.consensus import FixedConsensus
 from silograph.runs.layout import COORDINATED, GRAPH, RECORD, RunLayout
 from silograph.runs.record import AGAIN, ResultRecord, RunRecord, SiloRecord, read_record
 from silograph.runs.stability import PairScores, RunStability, read_stability
@@ -26,6 +27,8 @@ class RunData:
     graphs: Mapping[str, Graph]  # by silo, as far as they are here; none of a run over one table
     history: tuple[Mapping[str, Any], ...]
     stability: RunStability | None = None
+    fixed: FixedConsensus | None = None  # of several silos just learned; on disk, consensus.json
+    alone: Graph | None = None  # of a newcomer just learned: edges that neither the consensus nor a silo has
     scores: PairScores | None = None  # of a run that was just learned; on disk they are scores.npz
 
     @property
@@ -72,7 +75,7 @@ class RunData:
 def read_run(folder: str | os.PathLike[str]) -> RunData:
     """Read a finished run; a coordinator's folder stands for the results in it."""
     folder = Path(folder)
-    layout = _finished(RunLayout(folder))
+    layout = finished(RunLayout(folder))
     record = read_record(layout.record)
     if record.kind == "table":
         stability = _stability(layout, record)
@@ -92,7 +95,8 @@ def read_run(folder: str | os.PathLike[str]) -> RunData:
     )
 
 
-def _finished(layout: RunLayout) -> RunLayout:
+def finished(layout: RunLayout) -> RunLayout:
+    """The same, or that of the results inside; raises unless a run was brought to its end there."""
     folder = layout.folder
     if not folder.is_dir():
         raise GraphError(f"{folder}: expected the folder of a run, got no folder. Check the path.")
