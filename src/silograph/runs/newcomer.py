@@ -21,6 +21,7 @@ from silograph.graph.graph import Graph, graph_on
 from silograph.graph.strongest import keep_strongest
 from silograph.local.prox import add_pull
 from silograph.local.solvers.polish import solve_to_rounding
+from silograph.protocol.method import report_on
 from silograph.protocol.silo import Silo
 from silograph.protocol.units import check_costs
 from silograph.runs.consensus import ConsensusRecord, FixedConsensus, read_fixed
@@ -219,8 +220,9 @@ def _run(
     doubts = doubts_about_tables([facts], standardize=told.standardize or told.transform == "ranks")
     members = [one.name for one in run.silos if one.sha256 == sha]
     warnings = {doubt.kind: doubt.text for doubt in doubts} | ({"member": MEMBER.format(members[0])} if members else {})
-    reported = {"pull": np.inf if placed.pull is None else placed.pull, "gap": placed.gap}
-    reported |= {"distance": 0.0} if placed.pull is None else {}
+    reported = report_on(silo, placed.own.w, silo.take(fixed.weights)) | {"gap": placed.gap}
+    if placed.pull is not None:
+        reported["pull"] = placed.pull
     record = RunRecord(
         kind="silos",
         silos=(
