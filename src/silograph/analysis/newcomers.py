@@ -154,11 +154,16 @@ def _drawn(n_silos: int) -> list[int]:
 
 def _beside_others(others: Sequence[Silo], settings: StudySettings, study: StudyResult, n_silos: int) -> Beside:
     """A consensus of these, at the parameters of all; it starts at that of all, and need not be as exact."""
-    rough = replace(settings, tol=max(LEFT_OUT_TOL, settings.tol))
+    tol = max(LEFT_OUT_TOL, settings.tol)
+    rough = replace(settings, tol=tol, degree=None, alpha=study.alpha, beta=study.beta)
     if rough.coupling == AUTO:
         rough = replace(rough, coupling=None)
+    if rough.holds_out:  # the consensus does not depend on the pull, and to choose one takes long
+        rough = replace(rough, pull=1.0)
     lam = study.lam * len(others) / n_silos
-    fixed = FixedModel(alpha=study.alpha, beta=study.beta, rho=study.rho, lam=lam)
+    # What one sum calls for is found again by each silo, which believes no other parameters
+    one_sum = spec_of(settings.method).one_sum
+    fixed = None if one_sum else FixedModel(alpha=study.alpha, beta=study.beta, rho=study.rho, lam=lam)
     start = study.whole_consensus if study.rho > 0 else None
     learned = learn_silos([replace(silo) for silo in others], rough, start=start, fixed=fixed, workers=1)
     return Beside(consensus=learned.consensus, alpha=study.alpha, beta=study.beta, zeta=settings.zeta_used)

@@ -9,23 +9,17 @@ from typing import Any
 import numpy as np
 
 from silograph._util.files import sha256_of
-from silograph._util.types import Vector
-from silograph.analysis.beside import Beside, OwnGraph, choose_pull, graph_beside
-from silograph.analysis.newcomers import LEAST_FOR_LEVEL, Comparison, can_halve, compare, distance_of
 from silograph.analysis.tables import doubts_about_tables, facts_of
 from silograph.data.alignment import order_of
 from silograph.data.costs import TableCosts, TableOptions, read_costs
 from silograph.data.folders import FoundTable, find_tables
-from silograph.errors import CheckpointError, GraphError, ParameterError, SignalError
+from silograph.errors import CheckpointError, GraphError, ParameterError
 from silograph.graph.graph import Graph, graph_on
-from silograph.graph.strongest import keep_strongest
-from silograph.local.prox import add_pull
-from silograph.local.solvers.polish import solve_to_rounding
 from silograph.protocol.method import report_on
 from silograph.protocol.silo import Silo
-from silograph.protocol.units import check_costs
 from silograph.runs.consensus import ConsensusRecord, FixedConsensus, read_fixed
 from silograph.runs.layout import RunLayout
+from silograph.runs.placing import Placed, place, says_of
 from silograph.runs.reader import RunData, finished, read_run
 from silograph.runs.reading import OnProgress, source_of
 from silograph.runs.record import NewcomerRecord, ResultRecord, RunRecord
@@ -35,18 +29,6 @@ from silograph.runs.writer import begin_run, finish_run
 OF_THE_TABLE = frozenset({"drop", "key", "header", "keep_rows", "missing"})  # what a newcomer's people may say of it
 TOL = 1e-8  # relative gap that a newcomer's own graph is held to
 MEMBER = "This table is {}'s, which made the consensus: silos that made it lie nearer to it than newcomers."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Placed:
-    """A newcomer's graph, and where it lies."""
-
-    own: OwnGraph
-    shown: Vector  # its strongest edges, on its own pairs
-    pull: float | None  # in units of 4β; None: infinite
-    gap: float
-    distance: float
-    comparison: Comparison
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,56 +114,6 @@ def read_consensus(folder: Path) -> FixedConsensus:
             "by an exact method in which silos have graphs of their own, without epsilon."
         )
     return read_fixed(layout)
-
-
-def place(silo: Silo, fixed: FixedConsensus) -> Placed:
-    """The newcomer's own graph under the pull of the consensus, and its distance among those of silos left out."""
-    told, beside = fixed.record, fixed.beside
-    check_costs(silo.cost, told.cost_unit, silo.name)
-    if (told.by_halves or told.chooses_pull) and not can_halve([silo]):
-        raise SignalError(f"{silo.name}: expected rows of which four parts can be made, got too few, or none.")
-    if told.chooses_pull:
-        beside = replace(beside, pull=choose_pull(silo, beside))
-    own = graph_beside(silo, beside)
-    distance = distance_of(silo, beside, fixed.count, by_halves=told.by_halves)
-    return Placed(
-        own=own,
-        shown=own.w if told.degree is None else keep_strongest(silo.pairs, own.w, told.degree),
-        pull=None if np.isinf(own.strength) else own.strength / (4 * told.beta),
-        gap=_gap(silo, beside, own),
-        distance=distance,
-        comparison=compare(distance, [one.distance for one in told.left_out]),
-    )
-
-
-def says_of(told: ConsensusRecord, placed: Placed) -> str:
-    """How unusual the newcomer is, in words."""
-    found = placed.comparison
-    if not found.n:
-        return (
-            "How unusual that is cannot be told: of the silos that made the consensus, none was left out. Learn them "
-            "with --newcomers."
-        )
-    rank = f"It is farther from the consensus than {found.farther_than} of {found.n} silos that were left out"
-    if found.p is None:
-        return f"{rank}. Whether that is usual can be told from {LEAST_FOR_LEVEL} silos on."
-    if found.usual:
-        return f"Usual: {rank[0].lower()}{rank[1:]}, p = {found.p:.2g}."
-    return (
-        f"Unusual: {rank[0].lower()}{rank[1:]}, p = {found.p:.2g}. Of silos drawn like those, at most one in twenty "
-        "lies as far."
-    )
-
-
-def _gap(silo: Silo, beside: Beside, own: OwnGraph) -> float:
-    """The certified gap of the graph at its pull; one that is the consensus is held by no more force than ρ allows."""
-    if np.isinf(own.strength):
-        return 0.0
-    problem = silo.problem(alpha=beside.alpha, beta=beside.beta, zeta=beside.zeta)
-    pulled = add_pull(problem, silo.take(beside.consensus), own.strength)
-    bound = solve_to_rounding(pulled, None)
-    left = pulled.value(own.w) - (bound.primal - bound.gap)
-    return max(0.0, float(left / pulled.scale(bound.primal)))
 
 
 def _read(request: NewcomerRequest, fixed: FixedConsensus, on_progress: OnProgress) -> tuple[Silo, TableCosts]:
