@@ -71,7 +71,7 @@ def test_the_plain_distance_is_that_of_whole_graphs(study):
     u = learned.whole_consensus
     beside = Beside(consensus=u, alpha=learned.alpha, beta=learned.beta, zeta=0.0)
     w = solve_to_rounding(silos[0].problem(alpha=learned.alpha, beta=learned.beta, zeta=0.0), None).w
-    plain = distance_of(silos[0], beside, None, by_halves=False)
+    plain = distance_of(silos[0], beside, None, rows=None)
     assert plain == pytest.approx(np.linalg.norm(w - u) / np.linalg.norm(u))
 
 
@@ -82,17 +82,17 @@ def test_halves_take_the_part_away_that_few_rows_have():
     problem = truth.problem(alpha=0.5, beta=0.25, zeta=0.0)
     beside = Beside(consensus=solve_to_rounding(problem, None).w, alpha=0.5, beta=0.25, zeta=0.0)
     some = silos_of(np.split(signals[:4000], 40))  # 100 rows each
-    plain, halves = (
-        np.mean(
-            [
-                distance_of(one, beside, None, by_halves=by) ** 2
-                * (1 if not by else np.sign(distance_of(one, beside, None, by_halves=True)))
-                for one in some
-            ]
-        )
-        for by in (False, True)
-    )
+    squares = [
+        [np.sign(d) * d**2 for one in some if (d := distance_of(one, beside, None, rows=n))] for n in (None, 100)
+    ]
+    plain, halves = (np.mean(one) for one in squares)
     assert abs(halves) < 0.25 * plain
+
+
+def test_of_a_table_with_many_rows_halves_have_as_many_as_others():
+    (long,) = silos_of(make_silos(seed=2, n_silos=1, n_nodes=12, n_samples=800).signals.values())
+    few, *_ = newcomers._splits(long, 100)
+    assert few[0].cost == pytest.approx(long.blocks.cost([int(np.random.default_rng([0, 0]).permutation(16)[0])]))
 
 
 def test_leaving_a_silo_out_compares_it_with_the_others_alone(study):
@@ -100,7 +100,7 @@ def test_leaving_a_silo_out_compares_it_with_the_others_alone(study):
     found = leave_out(silos, SETTINGS, learned)
     assert [one.silo for one in found] == [silo.name for silo in silos]
     inside = Beside(consensus=learned.whole_consensus, alpha=learned.alpha, beta=learned.beta, zeta=0.0)
-    within = [distance_of(silo, inside, None, by_halves=True) for silo in silos]
+    within = [distance_of(silo, inside, None, rows=80) for silo in silos]
     assert np.mean([one.distance for one in found]) > np.mean(within)  # who made it lies nearer
     assert found == leave_out(silos, SETTINGS, learned, workers=2)
 

@@ -3,8 +3,9 @@
     d² = mean over splits of (w₁ − u)ᵀ(w₂ − u) / ‖u‖²
 
 w₁ and w₂ are the silo's graphs, each learned alone from one half of its rows, and u is the whole consensus. Rows vary
-independently in both halves, so that d² has no part that comes of few rows alone: the plain ‖w − u‖² calls nine of ten
-silos with a fifth of the others' rows unusual. d² may be below zero. What has no rows has the plain one.
+independently in both halves, so that d² has no part that comes of few rows alone: the plain ‖w − u‖² calls three of
+four silos with a fifth of the others' rows unusual. Graphs of few rows are off by more than that, on average, so that a
+half has no more rows than half of the median silo. d² may be below zero. What has no rows has the plain one.
 
 Silos that made a consensus lie nearer to it than one that did not. So each is compared with a consensus of all the
 others, learned anew at the parameters of all. If the newcomer is drawn like the silos, its distance has any place among
@@ -74,8 +75,11 @@ def check_newcomers(settings: StudySettings, n_silos: int) -> None:
         )
 
 
-def distance_of(silo: Silo, beside: Beside, known: Vector | None, *, by_halves: bool) -> float:
-    """√d², with its sign, on the silo's pairs of which the consensus knows anything (None: on all)."""
+def distance_of(silo: Silo, beside: Beside, known: Vector | None, *, rows: int | None) -> float:
+    """√d², with its sign, on the silo's pairs of which the consensus knows anything (None: on all).
+
+    Two halves together have about so many `rows`, or all that there are. None: the plain distance of whole graphs.
+    """
     u = silo.take(beside.consensus)
     counted = np.ones(u.size, dtype=np.bool_) if known is None else silo.take(known) > 0
     size = float(u[counted] @ u[counted])
@@ -86,10 +90,10 @@ def distance_of(silo: Silo, beside: Beside, known: Vector | None, *, by_halves: 
         problem = some.problem(alpha=beside.alpha, beta=beside.beta, zeta=beside.zeta)
         return np.where(counted, solve_to_rounding(problem, None).w - u, 0.0)
 
-    if not by_halves:
+    if rows is None:
         off = away(replace(silo))
         return float(np.sqrt(off @ off / size))
-    products = [float(np.dot(*map(away, halves))) for halves in _splits(silo)]
+    products = [float(np.dot(*map(away, halves))) for halves in _splits(silo, rows)]
     square = float(np.mean(products)) / size
     return float(np.copysign(np.sqrt(abs(square)), square))
 
@@ -105,16 +109,14 @@ def leave_out(
     """The distance of each silo to a consensus of the others; of many silos, of some of them."""
     check_newcomers(settings, len(silos))
     chosen = [number for number in _drawn(len(silos)) if _others_have_all_nodes(silos, number)]
-    by_halves, found = can_halve(silos), list[LeftOut]()
+    rows, found = rows_to_halve(silos), list[LeftOut]()
 
     def far(number: int) -> LeftOut:
         silo, others = silos[number], [silo for k, silo in enumerate(silos) if k != number]
         beside = _beside_others(others, settings, study, len(silos))
         known = _known(others) if settings.may_lack_nodes else None
         return LeftOut(
-            silo=silo.name,
-            n_samples=silo.n_samples,
-            distance=distance_of(replace(silo), beside, known, by_halves=by_halves),
+            silo=silo.name, n_samples=silo.n_samples, distance=distance_of(replace(silo), beside, known, rows=rows)
         )
 
     for one in map_in_order(far, chosen, workers=workers, large=lambda _: is_large(silos)):
@@ -130,18 +132,21 @@ def compare(distance: float, others: Sequence[float]) -> Comparison:
     return Comparison(n=n, farther_than=n - as_far, p=p, usual=None if p is None else p > LEVEL)
 
 
-def can_halve(silos: Sequence[Silo]) -> bool:
-    """Whether all have rows of which halves can be taken, and blocks of them can be kept."""
-    return fit_in_memory(silos[0].study_pairs) and all((silo.n_samples or 0) >= FEWEST_ROWS for silo in silos)
+def rows_to_halve(silos: Sequence[Silo]) -> int | None:
+    """The median number of rows; None where one has none of which halves can be taken, or blocks cannot be kept."""
+    n_samples = [silo.n_samples or 0 for silo in silos]
+    can = fit_in_memory(silos[0].study_pairs) and min(n_samples) >= FEWEST_ROWS
+    return int(np.median(n_samples)) if can else None
 
 
-def _splits(silo: Silo) -> list[tuple[Silo, Silo]]:
-    """The silo with one half of its blocks and with the other, a few times."""
+def _splits(silo: Silo, rows: int) -> list[tuple[Silo, Silo]]:
+    """The silo with some of its blocks and with as many others, a few times."""
     assert silo.blocks is not None
     n_blocks, out = len(silo.blocks.counts), []
+    most = max(1, round(n_blocks / 2 * rows / silo.blocks.counts.sum()))
     for number in range(SPLITS):
         halves = np.array_split(np.random.default_rng([SEED, number]).permutation(n_blocks), 2)
-        costs = [silo.blocks.cost(np.sort(half).tolist()) for half in halves]
+        costs = [silo.blocks.cost(np.sort(half[:most]).tolist()) for half in halves]
         out.append((replace(silo, cost=costs[0], blocks=None), replace(silo, cost=costs[1], blocks=None)))
     return out
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from silograph._util.types import Matrix, Vector
 from silograph.analysis.choosing import chooses_coupling, learn_study
 from silograph.analysis.graphs import doubts_about_study
-from silograph.analysis.newcomers import can_halve, check_newcomers, leave_out
+from silograph.analysis.newcomers import check_newcomers, leave_out, rows_to_halve
 from silograph.analysis.quorum import is_stable, quorum
 from silograph.analysis.scores import StudyScores, has_scores, scores_of
 from silograph.analysis.stability import GraphStability, StudyStability, check_stability, study_stability
@@ -308,7 +308,7 @@ class ConsensusGraph(BaseEstimator):
             silos={silo.name: 1 for silo in silos},
             options={"standardize": self.standardize, "transform": transform_of(self.ranks)},
             left_out=leave_out(silos, settings, study, workers=self._workers()) if self.newcomers else (),
-            by_halves=can_halve(silos),
+            rows=rows_to_halve(silos),
         )
         self.silo_names_ = [silo.name for silo in silos]
         self.n_samples_seen_ = [silo.n_samples for silo in silos]

@@ -50,7 +50,7 @@ class ConsensusRecord:
     missing: Missing
     missing_nodes: MissingNodes
     precomputed: bool
-    by_halves: bool  # whether distances are from halves of rows
+    rows: int | None  # from two halves of which distances are; None: from whole graphs
     left_out: tuple[LeftOut, ...]  # none: not asked for, or not known
     arrays: str = FIXED_ARRAYS
     sha256: str = ""  # of the arrays
@@ -90,7 +90,7 @@ def fixed_consensus(
     silos: Mapping[str, int],
     options: Mapping[str, Any],
     left_out: Sequence[LeftOut] = (),
-    by_halves: bool = True,
+    rows: int | None = None,
 ) -> FixedConsensus | None:
     """What was learned, for newcomers; nothing where none can be learned beside it. `silos`: how many each name is."""
     n_silos = sum(silos.values())
@@ -114,7 +114,7 @@ def fixed_consensus(
         missing=options.get("missing", "error"),
         missing_nodes=settings.missing_nodes,
         precomputed=options.get("precomputed", False),
-        by_halves=by_halves,
+        rows=rows,
         left_out=tuple(left_out),
     )
     return FixedConsensus(record=record, pairs=pairs, weights=learned.whole_consensus, count=learned.count)

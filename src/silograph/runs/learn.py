@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from silograph.analysis.choosing import Telling, learn_study
-from silograph.analysis.newcomers import LeftOut, can_halve, leave_out
+from silograph.analysis.newcomers import LeftOut, leave_out, rows_to_halve
 from silograph.analysis.scores import StudyScores, has_scores, scores_of
 from silograph.analysis.stability import StudyStability, study_stability, table_stability
 from silograph.analysis.tables import doubts_about_tables
@@ -143,7 +143,7 @@ def _learn(
             silos=dict.fromkeys(tables.sources, 1),
             options=request.options(),
             left_out=done.left_out,
-            by_halves=can_halve(tables.silos),
+            rows=rows_to_halve(tables.silos),
         )
         run = replace(run, fixed=fixed)
         if has_scores(settings) and fit_a_file(tables.pairs, len(tables.silos)):

@@ -132,7 +132,7 @@ def _read(request: NewcomerRequest, fixed: FixedConsensus, on_progress: OnProgre
         options,
         order=order,
         missing_nodes=told.missing_nodes,
-        blocks=told.by_halves or told.chooses_pull,
+        blocks=told.rows is not None or told.chooses_pull,
         on_progress=lambda part: on_progress(f"Reading {table.path.name}", part),
     )
     silo = Silo.on(

@@ -65,12 +65,12 @@ def place(silo: Silo, fixed: FixedConsensus) -> Placed:
     told, beside = fixed.record, fixed.beside
     check_costs(silo.cost, told.cost_unit, silo.name)
     n_blocks = 0 if silo.blocks is None else len(silo.blocks.counts)
-    if (told.by_halves or told.chooses_pull) and n_blocks < FEWEST_ROWS:
+    if (told.rows is not None or told.chooses_pull) and n_blocks < FEWEST_ROWS:
         raise SignalError(f"{silo.name}: expected at least {FEWEST_ROWS} rows to halve, got {n_blocks}. Add rows.")
     if told.chooses_pull:
         beside = replace(beside, pull=choose_pull(silo, beside))
     own = graph_beside(silo, beside)
-    distance = distance_of(silo, beside, fixed.count, by_halves=told.by_halves)
+    distance = distance_of(silo, beside, fixed.count, rows=told.rows)
     return Placed(
         own=own,
         shown=own.w if told.degree is None else keep_strongest(silo.pairs, own.w, told.degree),
