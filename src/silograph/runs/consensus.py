@@ -96,18 +96,19 @@ def fixed_consensus(
     n_silos = sum(silos.values())
     if not has_consensus_to_join(settings, n_silos):
         return None
+    asked = learned.degree_asked
     pull = pull_of(settings, None, rho=learned.rho, beta=learned.beta, n_silos=n_silos)
     record = ConsensusRecord(
         nodes=tuple(nodes),
         silos=tuple(silos),
         method=settings.method,
-        alpha=learned.alpha,
-        beta=learned.beta,
-        zeta=settings.zeta_used,
-        rho=learned.rho,
-        pull=None if settings.holds_out else pull,
+        alpha=float(learned.alpha),
+        beta=float(learned.beta),
+        zeta=float(settings.zeta_used),
+        rho=float(learned.rho),
+        pull=None if settings.holds_out or pull is None else float(pull),
         chooses_pull=settings.holds_out,
-        degree=None if learned.optimum is None else learned.degree_asked,
+        degree=None if learned.optimum is None or asked is None else float(asked),
         cost_unit=learned.cost_unit,
         standardize=options["standardize"],
         transform=options["transform"],

@@ -62,7 +62,10 @@ def make_newcomer(places: list[Path], consensus: Path, given: Mapping[str, Any])
                 f"table you may say {', '.join(sorted(OF_THE_TABLE))}."
             )
     table = replace(found[0], name=found[0].silo.replace("/", "_"), site=None)
-    return NewcomerRequest(table=table, consensus=consensus, given=dict(given))
+    plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}
+    if isinstance(plain.get("drop"), str):
+        plain["drop"] = [plain["drop"]]
+    return NewcomerRequest(table=table, consensus=consensus, given=plain)
 
 
 def resume_newcomer(folder: Path, on_progress: OnProgress) -> RunData:
