@@ -9,8 +9,8 @@ half has no more rows than half of the median silo. d² may be below zero. What 
 
 Silos that made a consensus lie nearer to it than one that did not. So each is compared with a consensus of all the
 others, learned anew at the parameters of all. If the newcomer is drawn like the silos, its distance has any place among
-theirs with the same probability: (1 + #{as far or farther})/(n + 1) is at most 5 % in 5 % of all cases, or rarer, as it
-lies beside a consensus of one silo more.
+theirs with the same probability, but for what one silo more or less does to the consensus and its parameters: so
+(1 + #{as far or farther})/(n + 1) is at most 5 % in about 5 % of all cases (benchmarks/newcomers.py).
 """
 
 from collections.abc import Callable, Sequence
