@@ -84,7 +84,7 @@ def learned_here(study: StudyFile, nodes: Sequence[str], tables: Mapping[str, Pa
 
 def silo_of(study: StudyFile, nodes: Sequence[str], pairs: Pairs, site: str, path: Path) -> Silo:
     """A site's table as a silo, read as the site reads it."""
-    options = TableOptions(standardize=study.standardize, missing=study.missing)
+    options = TableOptions(standardize=study.standardize, transform=study.transform, missing=study.missing)
     table = options.open(path)
     some, blocks = study.settings.missing_nodes, study.settings.holds_out
     order = order_of(nodes, table.names, first="the study", silo=site, missing_nodes=some)

@@ -46,6 +46,7 @@ def test_every_method_gives_the_same_bits_as_in_one_process(tmp_path, engine, me
         {"share_graphs": "false"},
         {"report": "false", "share_graphs": "false"},
         {"standardize": "true"},
+        {"transform": '"ranks"'},
         {"forbid": '[["node 0", "node 1"], ["node 2", "node 7"]]'},
         {
             "allow": str([[f"node {i}", f"node {j}"] for i in range(8) for j in range(i) if (i + j) % 3]).replace(
@@ -107,7 +108,8 @@ def test_sites_treat_gaps_as_the_study_says(tmp_path, engine, missing, method):
     table = pd.read_csv(consortium.table("lima"))
     table.iloc[3:9, 2] = table.iloc[7:12, 5] = np.nan
     table.to_csv(consortium.table("lima"), index=False, na_rep="n/a")
-    run = consortium.run(method, missing=f'"{missing}"', standardize="true")
+    scaled = {"standardize": "true"} if missing == "rows" else {"transform": '"ranks"'}
+    run = consortium.run(method, missing=f'"{missing}"', **scaled)
     results = engine(consortium, run)
     assert_conforms(run, consortium.tables, results)
     if method == EXACT:  # one-shot tells nothing of itself

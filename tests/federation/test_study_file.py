@@ -79,6 +79,13 @@ def test_the_hash_is_that_of_sha256sum(tmp_path):
         (HEAD + "learn = 5", "study.toml, [learn] expected a table of settings, got 5"),
         (HEAD + "[[policy]]\nquorum = 2", "study.toml, [policy] expected a table of settings, got a list of 1"),
         (HEAD + "standardize = 1", "study.toml, standardize: expected true or false, got 1"),
+        (HEAD + 'transform = "rank"', 'study.toml, transform: expected "none" or "ranks", got'),
+        (HEAD + 'transform = "ranks"\nscale = [1, 2]', "standardize and transform give all tables one unit"),
+        (
+            HEAD + 'transform = "ranks"\nshare_graphs = false\n[learn]\nmethod = "oneshot"\npull = 1\n'
+            "[privacy]\nepsilon = 1\ndelta = 1e-5\nmin_samples = 20",
+            "changes the ranks of all others",
+        ),
         (HEAD + 'share_graphs = "no"', "study.toml, share_graphs: expected true or false, got 'no'"),
         (HEAD + "[learn]\ndegree = true", "[learn] degree: expected a finite number, got true"),
         (HEAD + '[learn]\ndegree = "5"', "[learn] degree: expected a finite number, got '5'"),

@@ -117,7 +117,8 @@ def test_a_run_of_another_kind_leaves_nothing_of_the_one_it_replaces(tables):
     }  # fmt: skip
     learn_files(FILES, degree=3, out="run", force=True)
     assert {path.name for path in Path("run").iterdir()} == {
-        "consensus", "history.csv", "notes.txt", "partial.npz", "run.json", "scores.npz", "silos",
+        "consensus", "consensus.json", "consensus.npz", "history.csv", "notes.txt", "partial.npz", "run.json",
+        "scores.npz", "silos",
     }  # fmt: skip
 
 

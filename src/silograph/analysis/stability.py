@@ -19,6 +19,7 @@ import numpy as np
 from silograph._util.checks import check_whole
 from silograph._util.files import write_bytes
 from silograph._util.types import IntVector, Matrix, Vector
+from silograph.analysis.beside import Beside, graph_beside, pull_of
 from silograph.analysis.choosing import with_strongest
 from silograph.analysis.false_edges import FalseEdges, bound_false_edges
 from silograph.analysis.scores import lowered, scores_of
@@ -28,9 +29,7 @@ from silograph.errors import ParameterError, SignalError
 from silograph.graph.pairs import Pairs
 from silograph.graph.strongest import keep_strongest
 from silograph.local.problem import LocalProblem
-from silograph.local.prox import add_pull, prox_step
 from silograph.local.scores import pair_scores
-from silograph.local.solvers.polish import solve_to_rounding
 from silograph.methods.common.settings import StudySettings
 from silograph.methods.common.setup import FixedModel
 from silograph.protocol.silo import Silo
@@ -218,7 +217,7 @@ class _Learner:
         }
         return Half(consensus=consensus, silos=own)
 
-    def _beside(self, name: str) -> "Beside":
+    def _beside(self, name: str) -> Beside:
         study, settings = self.study, self.settings
         chosen = study.evidence.get(name, {}).get("pull")
         pull = pull_of(settings, chosen, rho=study.rho, beta=study.beta, n_silos=len(self.silos))
@@ -250,28 +249,6 @@ class _Learner:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Beside:
-    """What a silo's own graph is learned beside: the consensus, its pull, and the model's parameters."""
-
-    consensus: Vector  # on the study's pairs
-    alpha: float
-    beta: float
-    zeta: float
-    rho: float = 0.0
-    pull: float | None = None  # of methods that have one, in units of 4β
-    degree: float | None = None  # of the strongest edges that are kept; None: all are
-
-
-def pull_of(settings: StudySettings, chosen: float | None, *, rho: float, beta: float, n_silos: int) -> float | None:
-    """The pull of a silo in units of 4β: the one that it has chosen, the study's; None where its strength is found."""
-    if "pull" in settings.used:
-        return settings.pull_used if chosen is None else chosen
-    if settings.is_coupled and settings.weights == "equal":
-        return rho / n_silos / (4 * beta)
-    return None
-
-
 def silo_stability(
     silo: Silo, beside: Beside, n_halves: int, *, on_progress: OnProgress = lambda what, part: None
 ) -> GraphStability:
@@ -292,16 +269,9 @@ def half_graph(silo: Silo, beside: Beside, number: int, place: int = 0) -> Matri
     """Weights and scores of a silo's own graph from half of its rows, the consensus staying as it is."""
     some = _half_of(silo, number, place)
     problem = some.problem(alpha=beside.alpha, beta=beside.beta, zeta=beside.zeta)
-    u = silo.take(beside.consensus)
-    if beside.pull is not None:
-        strength = beside.pull * 4 * beside.beta
-        w = solve_to_rounding(add_pull(problem, u, strength), None).w
-    elif beside.rho == 0:
-        strength, w = 0.0, solve_to_rounding(problem, None).w
-    else:
-        found = prox_step(problem, u, metric=None, rho=beside.rho, strength=4 * beside.beta, start=None)
-        strength, w = found.strength, found.w
-    scores = pair_scores(problem, w, problem.multipliers(w), pull=strength, towards=u)
+    own, u = graph_beside(some, beside), silo.take(beside.consensus)
+    w = own.w
+    scores = pair_scores(problem, w, problem.multipliers(w), pull=own.strength, towards=u)
     if beside.degree is not None:
         w = keep_strongest(silo.pairs, w, beside.degree)
         scores = lowered(scores, w)

@@ -37,6 +37,8 @@ or Excel. Its first line may name the nodes; silos are aligned by these names.
 
   silograph learn oslo.csv lima.csv --coupling 0.9 --sparsity 0.3 --json
 
+  silograph learn new.csv --consensus run/ --out new/
+
   silograph learn --resume run/
 
 [bold]Exit codes[/bold]  0 learned; 1 bad input; 2 wrong options; 3 learned and written, but the tolerance was not met.
@@ -137,6 +139,21 @@ class LearnOptions:
         int | None,
         StableOption(help="Also write the graph of edges that are stable in at least so many silos, to quorum/."),
     ] = None
+    newcomers: Annotated[
+        bool,
+        SilosOption(
+            "--newcomers",
+            help="Also leave each silo out once, so that newcomers can be told usual or unusual (--consensus).",
+        ),
+    ] = False
+    consensus: Annotated[
+        Path | None,
+        TableOption(
+            metavar="RUN",
+            help="Learn the table beside the consensus of this finished run over several silos, and tell how unusual "
+            "it is.",
+        ),
+    ] = None
     options: Annotated[
         list[str] | None,
         SilosOption("--option", help="A setting that only this method has; may be repeated.", metavar="NAME=VALUE"),
@@ -166,6 +183,14 @@ class LearnOptions:
     standardize: Annotated[
         bool, FilesOption("--standardize", help="Centre and scale each node first (different units or amplitudes).")
     ] = False
+    transform: Annotated[
+        str,
+        FilesOption(
+            metavar="[none|ranks]",
+            help="Of each node take ranks, as normal scores of unit variance: for ordinal items, heavy tails and "
+            "outliers. The table is then held in memory.",
+        ),
+    ] = "none"
     missing: Annotated[
         str,
         FilesOption(

@@ -9,7 +9,7 @@ from rich.text import Text
 from silograph._util.checks import MOST_NAMED
 from silograph.privacy.statement import Statement
 from silograph.runs.layout import RESULT_NAMES
-from silograph.runs.record import ResultRecord, RunRecord, SiloRecord
+from silograph.runs.record import NewcomerRecord, ResultRecord, RunRecord, SiloRecord
 
 MOST_ROWS = 10  # half of the silos that the summary shows: the first and the last
 
@@ -18,6 +18,8 @@ def summary(record: RunRecord, out: Path | None) -> Group:
     """The table that ends a run, and what is to be said of all silos together."""
     if record.kind == "table":
         return Group(_table(record, out), *(Text(fact) for fact in (*_stability(record), *_signs(record))))
+    if record.newcomer is not None:
+        return Group(_silos(record), *(Text(fact) for fact in _newcomer(record.newcomer, out)))
     facts = [*_facts(record.result, out), *_stability(record), *_signs(record), *_guarantee(record.privacy)]
     return Group(_silos(record), *(Text(fact) for fact in facts))
 
@@ -26,7 +28,12 @@ def notes_on(record: RunRecord, out: Path | None) -> list[str]:
     """What a user should look at twice."""
     notes, n_nodes = _left_out(record), record.result.nodes
     told = "scale" in record.warnings  # other units make it so, and no coupling cures them
-    if record.kind == "silos" and record.result.edges in (0, n_nodes * (n_nodes - 1) // 2) and not told:
+    if (
+        record.kind == "silos"
+        and record.newcomer is None
+        and record.result.edges in (0, n_nodes * (n_nodes - 1) // 2)
+        and not told
+    ):
         notes.append("The consensus is empty or complete: another --coupling or --sparsity may tell more.")
     if out is None:
         what = "graph" if record.kind == "table" else "graphs"
@@ -168,6 +175,20 @@ def _signs(record: RunRecord) -> list[str]:
     """Whether a model whose weights are ≥ 0 misses something."""
     told = record.signs
     return [f"signs: {told.says}"] if told is not None and told.smooth_is_wrong else []
+
+
+def _newcomer(told: NewcomerRecord, out: Path | None) -> list[str]:
+    """How unusual a newcomer is."""
+    alone = "" if told.alone_edges is None else f", {told.alone_edges} that no silo has either"
+    facts = [
+        f"beside: the consensus of {len(told.silos)} silos in {told.consensus}",
+        f"edges of its own: {told.own_edges} that the consensus does not have{alone}",
+        f"distance to the consensus: {told.distance:.3g}",
+        told.says,
+    ]
+    if out is not None:
+        facts.append(f"written: {_written(out)}")
+    return facts
 
 
 def _guarantee(privacy: Statement | None) -> list[str]:

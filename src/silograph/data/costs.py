@@ -14,6 +14,7 @@ from silograph.data.bounded import RowBounds
 from silograph.data.distances import costs_of_distances
 from silograph.data.moments import Moments
 from silograph.data.pairwise import AnyMoments, add_rows, no_moments
+from silograph.data.ranks import HeldTable, Transform, check_transform
 from silograph.data.readers import Signals, open_signals
 from silograph.data.readers.source import UnknownColumnError
 from silograph.data.serial import SerialProducts
@@ -32,6 +33,7 @@ class TableOptions:
     """How tables are to be read."""
 
     standardize: bool = False
+    transform: Transform = "none"  # of each node's values: none, or normal scores, standardised
     drop: tuple[str, ...] = ()
     key: str | None = None
     header: bool | None = None
@@ -44,10 +46,16 @@ class TableOptions:
 
     def __post_init__(self) -> None:
         check_missing(self.missing, precomputed=self.precomputed)
+        check_transform(self.transform, precomputed=self.precomputed)
         if self.precomputed and self.standardize:
             raise ParameterError("--standardize: precomputed distances cannot be standardised. Leave it out.")
         if self.precomputed and self.keep_rows is not None:
             raise ParameterError("--keep-rows: precomputed distances have no rows to leave out. Leave it out.")
+
+    @property
+    def scaled(self) -> bool:
+        """Whether nodes have unit variance in the end."""
+        return self.standardize or self.transform == "ranks"
 
     def open(self, path: Path) -> Signals:
         """The table, its nodes known, its values not read yet."""
@@ -127,7 +135,7 @@ def read_costs(
     blocks, too, which takes sixteen times the memory. `moments`: keep those of the blocks. `tiles`: keep the table
     itself and no costs, for many nodes; then no nodes may be missing, and gaps are refused or go with their rows.
     `bounds`: bring rows to a length that everybody knows first; then public numbers, and not the table's own, centre
-    and scale them.
+    and scale them. To rank its values, the table is held as well.
     """
     columns = np.arange(signals.n_nodes, dtype=np.int32) if order is None else order
     empty = np.zeros(signals.n_nodes, dtype=np.bool_)
@@ -142,11 +150,22 @@ def read_costs(
     chosen = None if order is None and present is None else columns[there]
     seen, reader = node_moments(own.n_nodes) if tiles else no_moments(own, bounds), BlockReader(own, bounds)
     kept: list[Matrix] = []
+    held = HeldTable(path.name) if options.transform == "ranks" else None
     row_counter, first, keep = None, True, (blocks or moments) and fit_in_memory(own)
     flagged: list[int] = []
-    gappy, serial = 0, SerialProducts(signals.n_nodes)
+    gappy, serial = 0, SerialProducts(signals.n_nodes if held is None else there.size)
+
+    def take_in(rows: Matrix) -> None:
+        nonlocal seen
+        seen = add_rows(seen, rows)  # beside the blocks: costs have the same bits with and without
+        if keep:
+            reader.update(rows)
+        if tiles:
+            kept.append(rows)
+
     for chunk in signals.chunks(on_progress, gaps=empty | (options.missing != "error"), on_flagged=flagged.append):
-        serial.update(chunk)
+        if held is None:
+            serial.update(chunk)
         if first and chunk.shape[0] > 2 and (np.diff(chunk[:, 0]) == 1).all():
             row_counter = signals.names[0]
         first = False
@@ -154,16 +173,15 @@ def read_costs(
         if options.missing == "rows":
             rows, n_dropped = without_gaps(rows)
             gappy += n_dropped
-        seen = add_rows(seen, rows)  # beside the blocks: costs have the same bits with and without
-        if keep:
-            reader.update(rows)
-        if tiles:
-            kept.append(rows)
+        (take_in if held is None else held.add)(rows)
+    for rows in () if held is None else held.scores():
+        serial.update(rows)
+        take_in(rows)
     parts = tuple(reader.finish()) if keep else ()
     costs = table_costs(
         seen,
         parts if blocks else (),
-        standardize=options.standardize,
+        standardize=options.scaled,
         names=names,
         source=path.name,
         row_counter=row_counter,
@@ -173,7 +191,7 @@ def read_costs(
     )
     if isinstance(seen, Moments) and tiles:
         table = np.concatenate(kept)
-        whole = CostTiles.of(table, seen, standardize=options.standardize, names=names, source=path.name)
+        whole = CostTiles.of(table, seen, standardize=options.scaled, names=names, source=path.name)
         costs = replace(costs, tiles=whole)
     return replace(costs, serial=serial.correlation(), moments=parts if moments else ())
 

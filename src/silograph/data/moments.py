@@ -180,7 +180,7 @@ def check_not_constant(constant: BoolVector, names: Sequence[str], source: str) 
         listed = list_names([names[int(node)] for node in np.flatnonzero(constant)], most=20)
         raise SignalError(
             f"{source}: what is constant cannot be standardised, and {constant.sum()} of the nodes are: {listed}. "
-            f"Drop them; learn without standardize; or, {ALLOW}."
+            f"Drop them; learn without standardize and transform; or, {ALLOW}."
         )
 
 

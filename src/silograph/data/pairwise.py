@@ -152,7 +152,7 @@ class PairMoments:
                 raise SignalError(
                     f"{source}: what is constant cannot be standardised, and {both[side]!r} is in the "
                     f"{count[still[0]]:.0f} rows that have {both[1 - side]!r} too. Drop one of them, forbid the pair, "
-                    "or learn without standardize."
+                    "or learn without standardize and transform."
                 )
 
     def _pair_names(self, pair: int, names: Sequence[str]) -> tuple[str, str]:

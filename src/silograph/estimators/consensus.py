@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from silograph._util.types import Matrix, Vector
 from silograph.analysis.choosing import chooses_coupling, learn_study
 from silograph.analysis.graphs import doubts_about_study
+from silograph.analysis.newcomers import check_newcomers, leave_out, rows_to_halve
 from silograph.analysis.quorum import is_stable, quorum
 from silograph.analysis.scores import StudyScores, has_scores, scores_of
 from silograph.analysis.stability import GraphStability, StudyStability, check_stability, study_stability
@@ -23,11 +24,12 @@ from silograph.data.bounded import RowBounds
 from silograph.data.costs import Missing, TableCosts, check_missing, table_costs
 from silograph.data.distances import costs_of_distances
 from silograph.data.pairwise import moments_of
+from silograph.data.ranks import check_transform, normal_scores, transform_of
 from silograph.data.serial import serial_correlation
 from silograph.engine.noise import with_min_samples
 from silograph.engine.study import convergence_warning, degree_warning, nodes_warning
 from silograph.errors import DegreeWarning, DoubtfulSilosWarning, NodesWarning, ParameterError
-from silograph.estimators.tables import Table, tables_of
+from silograph.estimators.tables import Table, newcomer_of, tables_of
 from silograph.graph.allowed import choose_pairs
 from silograph.graph.graph import Graph, graph_on
 from silograph.graph.pairs import Pairs
@@ -37,6 +39,8 @@ from silograph.methods.common.settings import StudySettings
 from silograph.privacy.reading import check_reading, row_bounds
 from silograph.privacy.statement import statement_of
 from silograph.protocol.silo import Silo
+from silograph.runs.consensus import fixed_consensus
+from silograph.runs.placing import Newcomer, place
 
 
 class ConsensusGraph(BaseEstimator):
@@ -66,6 +70,9 @@ class ConsensusGraph(BaseEstimator):
         The model's own ν and λ instead of `coupling` and `sparsity`; both or neither.
     standardize : bool
         Centre each node and scale it to unit variance first, in each silo. For nodes of different units or amplitudes.
+    ranks : bool
+        Make normal scores of each node's values first, in each silo: Φ⁻¹((rank − ½)/n), ties having their
+        mean rank, then unit variance. For ordinal items, heavy tails and outliers; what `standardize` does is in it.
     method : {"exact", "oneshot", "algorithm1", "independent", "pooled", "fedavg", "fedprox", "mrmtl", "ditto"}
         The exact optimum of the model; the consensus from one sum, and each silo's own graph at home; the paper's
         Algorithm 1; each silo alone; one graph for all; the papers' federated baselines.
@@ -132,6 +139,8 @@ class ConsensusGraph(BaseEstimator):
         Keep all edges of the optimum. α and β then follow from `degree`, as that of silos alone: as between sites.
     stability : int
         Number of half-samples of the rows, even, such as 50: how often each edge is found again. 0: none.
+    newcomers : bool
+        Leave each silo out once, so that `place` can tell whether a newcomer is usual.
     report : bool
         Whether silos may tell their own numbers, such as `contributions_`.
     warm_start : bool
@@ -208,6 +217,7 @@ class ConsensusGraph(BaseEstimator):
         lam: float | None = None,
         *,
         standardize: bool = False,
+        ranks: bool = False,
         method: str = "exact",
         tol: float = 1e-6,
         solver: Literal["newton", "gradient"] | None = None,
@@ -241,6 +251,7 @@ class ConsensusGraph(BaseEstimator):
         scales: Sequence[float] | None = None,
         whole: bool = False,
         stability: int = 0,
+        newcomers: bool = False,
         report: bool = True,
         warm_start: bool = False,
         n_jobs: int | None = None,
@@ -248,6 +259,7 @@ class ConsensusGraph(BaseEstimator):
         self.degree, self.coupling, self.sparsity = degree, coupling, sparsity
         self.alpha, self.beta, self.nu, self.lam = alpha, beta, nu, lam
         self.standardize, self.metric, self.allowed, self.forbidden = standardize, metric, allowed, forbidden
+        self.ranks = ranks
         self.method, self.tol, self.solver, self.rounds = method, tol, solver, rounds
         self.local_steps, self.step, self.momentum = local_steps, step, momentum
         self.zeta, self.cost_unit, self.pull, self.weights, self.fresh = zeta, cost_unit, pull, weights, fresh
@@ -256,7 +268,7 @@ class ConsensusGraph(BaseEstimator):
         self.missing = missing
         self.epsilon, self.delta, self.unit, self.rows, self.collusion = epsilon, delta, unit, rows, collusion
         self.masked, self.min_samples, self.centres, self.scales = masked, min_samples, centres, scales
-        self.whole, self.stability = whole, stability
+        self.whole, self.stability, self.newcomers = whole, stability, newcomers
         self.report, self.warm_start, self.n_jobs = report, warm_start, n_jobs
 
     def fit(self, X: Any, y: Any = None, groups: ArrayLike | None = None) -> Self:
@@ -268,12 +280,16 @@ class ConsensusGraph(BaseEstimator):
         some = settings.may_lack_nodes
         square = self.metric == "precomputed"
         tables = tables_of(X, groups, square=square, missing_nodes=some, missing=self.missing)
+        if self.ranks:
+            tables = [replace(table, values=normal_scores(table.values)) for table in tables]
         names = tables[0].names
         pairs = choose_pairs(names, allowed=self.allowed, forbidden=self.forbidden, may_isolate=settings.zeta_used > 0)
         bounds = row_bounds(settings.privacy, names)
         check_stability(self.stability, settings, has_rows=not square)
         chooses = chooses_coupling(settings, n_silos=len(tables), pairs=pairs, has_rows=not square)
-        hold = settings.holds_out or chooses or self.stability > 0
+        if self.newcomers:
+            check_newcomers(settings, len(tables))
+        hold = settings.holds_out or chooses or self.stability > 0 or self.newcomers
         silos, facts = zip(*(self._silo(table, pairs, bounds, blocks=hold) for table in tables), strict=True)
         settings = with_min_samples(settings, silos)
         self._give_steps(silos)
@@ -284,6 +300,16 @@ class ConsensusGraph(BaseEstimator):
         self._stability: StudyStability | None = None
         if self.stability:
             self._stability = study_stability(silos, settings, study, self.stability, workers=self._workers())
+        self._fixed = fixed_consensus(
+            study,
+            settings,
+            pairs,
+            nodes=names,
+            silos={silo.name: 1 for silo in silos},
+            options={"standardize": self.standardize, "transform": transform_of(self.ranks)},
+            left_out=leave_out(silos, settings, study, workers=self._workers()) if self.newcomers else (),
+            rows=rows_to_halve(silos),
+        )
         self.silo_names_ = [silo.name for silo in silos]
         self.n_samples_seen_ = [silo.n_samples for silo in silos]
         self.rows_dropped_ = [table.rows_dropped for table in tables]
@@ -306,7 +332,7 @@ class ConsensusGraph(BaseEstimator):
         self.coupling_, self.coupling_curve_ = study.coupling, list(study.coupling_curve)
         self.privacy_ = statement_of(settings.privacy, graphs_inside=settings.graphs_inside)
         self.doubts_ = (
-            *doubts_about_tables(facts, standardize=self.standardize),
+            *doubts_about_tables(facts, standardize=self._scaled),
             *doubts_about_study(study, self.silo_names_, self.graphs_, self.consensus_graph_, pairs),
         )
         if any(self.rows_dropped_):
@@ -390,6 +416,27 @@ class ConsensusGraph(BaseEstimator):
         found = quorum(self._study.graphs, self.stability_.silos, least, threshold)
         return graph_on(self._pairs, found.weights, tuple(self.feature_names_in_))
 
+    def place(self, X: Any) -> Newcomer:
+        """The graph of a silo that had no part in the consensus, drawn to it as it is, and how unusual it is.
+
+        `X` is a table (samples, nodes) as `fit` takes them. Whether it is usual is told if `newcomers` was set.
+        """
+        check_is_fitted(self, "graphs_")
+        if self._fixed is None:
+            raise ParameterError(
+                f"place: {len(self.graphs_)} silos by {self.method!r} leave no consensus beside which another silo has "
+                "an exact graph of its own. Fit several silos by an exact method, without epsilon."
+            )
+        nodes, square = tuple(self.feature_names_in_), self.metric == "precomputed"
+        some = self.missing_nodes == "allow"
+        table = newcomer_of(X, nodes, square=square, missing_nodes=some, missing=self.missing)
+        if self.ranks:
+            table = replace(table, values=normal_scores(table.values))
+        silo, _ = self._silo(table, self._pairs, None, blocks=True)
+        placed = place(silo, self._fixed)
+        own = graph_on(self._pairs, silo.spread(placed.shown), nodes, silo.nodes)
+        return Newcomer.of(placed, own, self._fixed.record)
+
     def _told(self, silo: str | None) -> GraphStability:
         told = self.stability_.consensus if silo is None else self.stability_.silos[silo]
         assert told is not None  # all silos are here
@@ -452,6 +499,7 @@ class ConsensusGraph(BaseEstimator):
         if self.metric not in ("sqeuclidean", "precomputed"):
             raise ParameterError(f"metric: expected 'sqeuclidean' or 'precomputed', got {self.metric!r}.")
         check_missing(self.missing, precomputed=self.metric == "precomputed")
+        check_transform(transform_of(self.ranks), precomputed=self.metric == "precomputed")
         if self.metric == "precomputed" and self.standardize:
             raise ParameterError("standardize: precomputed distances cannot be standardised. Leave it False.")
         given = {field.name: getattr(self, field.name) for field in fields(StudySettings) if hasattr(self, field.name)}
@@ -462,11 +510,17 @@ class ConsensusGraph(BaseEstimator):
         check_reading(
             privacy,
             standardize=self.standardize,
+            transform=transform_of(self.ranks),
             public=privacy.centres is not None,
             missing=self.missing,
             precomputed=self.metric == "precomputed",
         )
         return StudySettings(**given, privacy=privacy)
+
+    @property
+    def _scaled(self) -> bool:
+        """Whether nodes have unit variance in the end."""
+        return self.standardize or self.ranks
 
     def _workers(self) -> int | None:
         if self.n_jobs is None or self.n_jobs == -1:
@@ -486,7 +540,7 @@ class ConsensusGraph(BaseEstimator):
             read = table_costs(
                 moments_of(values, own, bounds),
                 moments_of_blocks(values, own, bounds) if keep else (),
-                standardize=self.standardize,
+                standardize=self._scaled,
                 names=table.names,
                 source=table.silo,
                 present=table.present,

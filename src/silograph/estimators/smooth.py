@@ -16,6 +16,7 @@ from silograph.data.costs import Missing, check_missing, without_gaps
 from silograph.data.distances import costs_of_distances
 from silograph.data.moments import Moments
 from silograph.data.pairwise import AnyMoments, add_rows, moments_of
+from silograph.data.ranks import check_transform, normal_scores, transform_of
 from silograph.data.readers.checks import check_finite
 from silograph.data.readers.frames import check_index, frame_names, is_frame
 from silograph.data.tiles import CostTiles, node_moments
@@ -60,6 +61,9 @@ class SmoothGraph(BaseEstimator):
         The model's own parameters, both or neither; not together with `degree`.
     standardize : bool
         Centre each node and scale it to unit variance first. For nodes of different units or amplitudes.
+    ranks : bool
+        Make normal scores of each node's values first: Φ⁻¹((rank − ½)/n), ties having their mean rank,
+        then unit variance. For ordinal items, heavy tails and outliers; what `standardize` does is in it.
     solver : {"newton", "gradient"}
         The exact dual Newton method, or the paper's accelerated projected gradient.
     tol : float
@@ -118,6 +122,7 @@ class SmoothGraph(BaseEstimator):
         beta: float | None = None,
         *,
         standardize: bool = False,
+        ranks: bool = False,
         solver: SolverName = "newton",
         tol: float = 1e-8,
         zeta: float = 0.0,
@@ -133,7 +138,7 @@ class SmoothGraph(BaseEstimator):
         self.degree, self.alpha, self.beta, self.zeta = degree, alpha, beta, zeta
         self.standardize, self.metric, self.allowed, self.forbidden = standardize, metric, allowed, forbidden
         self.solver, self.tol, self.max_iter, self.neighbours = solver, tol, max_iter, neighbours
-        self.step, self.momentum, self.missing = step, momentum, missing
+        self.step, self.momentum, self.missing, self.ranks = step, momentum, missing, ranks
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from a table (samples, nodes), an array or a pandas or polars frame; `y` is ignored."""
@@ -150,14 +155,17 @@ class SmoothGraph(BaseEstimator):
             cost = costs_of_distances(values, pairs, names)
             return self._keep(learn(cost, pairs, settings), settings)
         values = self._without_gaps(values)
+        if self.ranks:
+            values = normal_scores(values)
+        scaled = self.standardize or self.ranks
         self.n_samples_seen_ = values.shape[0]
         if self.missing != "pairs" and stores_no_costs(pairs, settings):
             nodes = node_moments(pairs.n_nodes)
             nodes.update(values)
-            tiles = CostTiles.of(values, nodes, standardize=self.standardize, names=names)
+            tiles = CostTiles.of(values, nodes, standardize=scaled, names=names)
             return self._keep(learn_large(tiles, settings), settings)
         moments = moments_of(values, pairs)
-        cost = moments.costs(standardize=self.standardize, names=names)
+        cost = moments.costs(standardize=scaled, names=names)
         self._moments = moments
         return self._keep(learn(cost, pairs, settings), settings)
 
@@ -166,6 +174,8 @@ class SmoothGraph(BaseEstimator):
         settings = self._settings()
         if self.metric == "precomputed":
             raise ParameterError("metric: precomputed distances cannot be added to. Use fit.")
+        if self.ranks:
+            raise ParameterError("ranks: samples that come change the ranks of those before. Use fit with all.")
         moments: AnyMoments | None = getattr(self, "_moments", None)
         first = moments is None
         if first and hasattr(self, "_learned") and not self._learned.whole:
@@ -205,6 +215,7 @@ class SmoothGraph(BaseEstimator):
         if self.metric not in ("sqeuclidean", "precomputed"):
             raise ParameterError(f"metric: expected 'sqeuclidean' or 'precomputed', got {self.metric!r}.")
         check_missing(self.missing, precomputed=self.metric == "precomputed")
+        check_transform(transform_of(self.ranks), precomputed=self.metric == "precomputed")
         return Settings(**{field.name: getattr(self, field.name) for field in fields(Settings)})
 
     def _pairs(self, names: tuple[str, ...]) -> Pairs:

@@ -16,6 +16,7 @@ from silograph.data.readers.frames import check_index, check_numbers, frame_name
 from silograph.errors import SignalError, SilosError
 from silograph.graph.pairs import default_names
 
+NEWCOMER, CONSENSUS = "newcomer", "the consensus"
 HOW = "Give a list or dict of tables (samples, nodes), or one table and groups=."
 
 
@@ -62,6 +63,22 @@ def tables_of(
     else:
         tables = [_align(tables[0], table, square=square) for table in tables]
     return [_treat_gaps(table, missing) for table in tables] if gaps else tables
+
+
+def newcomer_of(
+    X: Any, nodes: tuple[str, ...], *, square: bool, missing_nodes: bool = False, missing: Missing = "error"
+) -> Table:
+    """A table on these nodes: a frame by the names of its columns, an array of as many columns by their order."""
+    gaps = missing_nodes or missing != "error"
+    table = _table(NEWCOMER, X, square=square, gaps=gaps)
+    if not is_frame(X) and len(table.names) == len(nodes):
+        table = replace(table, names=nodes)
+    if missing_nodes:
+        order_of(nodes, table.names, first=CONSENSUS, silo=NEWCOMER, missing_nodes="allow")  # raises for others
+        table = _align_one(table, nodes, square=square)
+    else:
+        table = _align(Table(CONSENSUS, np.empty((0, len(nodes))), nodes), table, square=square)
+    return _treat_gaps(table, missing) if gaps else table
 
 
 def check_input(X: Any, *, source: str, gaps: bool = False) -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 
 from silograph._util.checks import check_positive, check_whole, is_number
 from silograph._util.documents import check_keys, fill, fit_value, parse_toml, placing_errors, read_bytes, show
+from silograph.data.ranks import Transform
 from silograph.errors import ParameterError
 from silograph.federation.fingerprints import FINGERPRINT
 from silograph.federation.names import check_site_name, name_of, names_of, read_nodes, study_name_of
@@ -21,6 +22,7 @@ from silograph.graph.allowed import choose_pairs
 from silograph.graph.pairs import Pairs
 from silograph.methods.common.registry import spec_of
 from silograph.methods.common.settings import StudySettings
+from silograph.privacy.reading import RANKS_HAVE_NO_BOUND
 from silograph.privacy.settings import Privacy
 
 LARGEST_STUDY = 1_000_000  # bytes
@@ -32,6 +34,7 @@ TOP_KEYS = (
     "missing_nodes",
     "missing",
     "standardize",
+    "transform",
     "scale",
     "share_graphs",
     "allow",
@@ -97,12 +100,18 @@ class StudyFile:
     keys: Mapping[str, str]  # site → SHA-256 of its public key, in hexadecimal; of every site where sums are masked
     missing: Missing  # what to do about gaps in tables
     standardize: bool
+    transform: Transform
     scale: tuple[float, float] | None  # in which each silo's mean squared difference must lie
     share_graphs: bool
     allow: NamedPairs | None
     forbid: NamedPairs | None
     settings: StudySettings
     policy: Policy
+
+    @property
+    def scaled(self) -> bool:
+        """Whether sites bring each node to unit variance."""
+        return self.standardize or self.transform == "ranks"
 
 
 def parse_study(data: bytes, *, source: str) -> StudyFile:
@@ -117,8 +126,10 @@ def parse_study(data: bytes, *, source: str) -> StudyFile:
             raise ParameterError(f'{source}: expected a key {key}, got none. Add {key} = "…", above the first [table].')
     if "allow" in top and "forbid" in top:
         raise ParameterError(f"{source}: allow and forbid contradict each other. Give one of them.")
-    if "scale" in top and top.get("standardize") is True:
-        raise ParameterError(f"{source}: standardize gives all tables one unit, so that scale says nothing. Give one.")
+    if "scale" in top and (top.get("standardize") is True or top.get("transform", "none") != "none"):
+        raise ParameterError(
+            f"{source}: standardize and transform give all tables one unit, so that scale says nothing. Give one."
+        )
     with placing_errors(f"{source}, [policy] "):
         policy = fill(Policy, top.get("policy", {}), homes=HOMES)
     with placing_errors(f"{source}, [privacy] "):
@@ -140,6 +151,7 @@ def parse_study(data: bytes, *, source: str) -> StudyFile:
             keys=keys,
             missing=fit_value(top.get("missing", "error"), Missing, "missing"),
             standardize=fit_value(top.get("standardize", False), bool, "standardize"),
+            transform=fit_value(top.get("transform", "none"), Transform, "transform"),
             scale=_scale(top["scale"]) if "scale" in top else None,
             share_graphs=fit_value(top.get("share_graphs", True), bool, "share_graphs"),
             allow=_pairs(top["allow"], "allow") if "allow" in top else None,
@@ -243,6 +255,8 @@ def _check_privacy(
             "standardize: with epsilon, nodes are centred and scaled by public numbers: give standardize = true and "
             "[privacy] centres and scales, one number per node each, or none of the three."
         )
+    if top.get("transform", "none") != "none":
+        raise ParameterError(RANKS_HAVE_NO_BOUND)
     if top.get("missing", "error") == "pairs":
         raise ParameterError("missing: gaps by pairs have no bound that epsilon could rest on. Use 'rows' or 'error'.")
     if "scale" in top:

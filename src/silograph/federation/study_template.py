@@ -14,6 +14,7 @@ name = {name}
 nodes = {nodes}  # beside this file: one name per line, or a .csv or .tsv table whose first row names them
 {sites}  # {sites_told}
 standardize = true  # every site scales each node to unit variance first: units differ between sites, unnoticed
+# transform = "ranks"  # every site takes each node's ranks first: ordinal items, heavy tails, outliers
 # scale = [0.1, 10]  # with standardize = false: sites refuse whose mean squared difference is not between these
 {share_graphs}
 # missing_nodes = "allow"  # where some tables lack nodes: absent, constant or empty columns

@@ -6,6 +6,11 @@ from silograph.data.bounded import RowBounds
 from silograph.errors import ParameterError
 from silograph.privacy.settings import Privacy
 
+RANKS_HAVE_NO_BOUND = (
+    "transform: one row that is replaced changes the ranks of all others, so that its part in a sum of ranks has no "
+    "bound that epsilon could rest on. Leave it out: rows are brought to a length that is public anyhow."
+)
+
 
 def row_bounds(privacy: Privacy, nodes: Sequence[str]) -> RowBounds | None:
     """How rows of these nodes are bounded; without ε, not at all."""
@@ -18,7 +23,9 @@ def row_bounds(privacy: Privacy, nodes: Sequence[str]) -> RowBounds | None:
     return RowBounds(longest=privacy.longest_row, unit=unit, centres=privacy.centres, scales=privacy.scales)
 
 
-def check_reading(privacy: Privacy, *, standardize: bool, public: bool, missing: str, precomputed: bool) -> None:
+def check_reading(
+    privacy: Privacy, *, standardize: bool, transform: str, public: bool, missing: str, precomputed: bool
+) -> None:
     """Raise for ways to read tables that ε cannot answer for; `public`: whether centres and scales were given."""
     if not privacy.noisy:
         if public:
@@ -35,5 +42,7 @@ def check_reading(privacy: Privacy, *, standardize: bool, public: bool, missing:
         )
     if public and not standardize:
         raise ParameterError("centres, scales: are what standardize means with epsilon. Set it too.")
+    if transform != "none":
+        raise ParameterError(RANKS_HAVE_NO_BOUND)
     if missing == "pairs":
         raise ParameterError("missing: gaps by pairs have no bound that epsilon could rest on. Use 'rows' or 'error'.")

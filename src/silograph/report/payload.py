@@ -18,6 +18,7 @@ from silograph.privacy.settings import OPEN
 from silograph.report.evidence import agreed_edges, coupling_of, edge_columns, halves_of, stability_of
 from silograph.report.layout import Layout
 from silograph.report.measures import MOST_SILOS, absent_nodes, drawn_silos, first_threshold, shares
+from silograph.report.newcomer import newcomer_of
 from silograph.report.reading import counted, doubts, reading, scientific
 from silograph.runs.layout import EDGES, RunLayout
 from silograph.runs.reader import RunData
@@ -60,6 +61,8 @@ def payload(run: RunData, layout: Layout, *, title: str, spatial: str | None = N
         "convergence": _convergence(run),
         "stability": stability_of(run),
         "coupling": coupling_of(run),
+        "isNewcomer": run.record.newcomer is not None,
+        "newcomer": newcomer_of(run),
         "spatial": spatial,
         "record": [
             {"title": "Run", "rows": _run_rows(run)},
@@ -154,6 +157,8 @@ def _subtitle(run: RunData) -> str:
         return f"{PurePath(source.file or source.name).name}: {len(run.names)} nodes{samples}"
     told = [silo.n_samples for silo in run.silos if silo.n_samples is not None]
     total = f", {sum(told)} samples" if len(told) == len(run.silos) else ""
+    if run.record.newcomer is not None:
+        return f"{run.silos[0].name}, a newcomer: {len(run.names)} nodes{total}, method {run.parameters['method']}"
     n_silos, sites = sum(silo.n_silos or 1 for silo in run.silos), {silo.site for silo in run.silos} - {None}
     n_sites = len(run.silos) if n_silos > len(run.silos) else len(sites)  # sites that answered with sums
     silos = counted(n_silos, "silo") + (f" of {counted(n_sites, 'site')}" if n_sites else "")
@@ -179,7 +184,11 @@ def _run_rows(run: RunData) -> Rows:
     if run.silos:
         rows += [("silos", str(len(run.silos))), ("method", str(run.parameters["method"]))]
         rows += [("edges of the consensus", str(result.edges))]
-        rows += [("rounds", f"{result.rounds} (and {result.setup_rounds} of set-up)")]
+        if (newcomer := run.record.newcomer) is not None:
+            rows += [("beside the consensus of", f"{len(newcomer.silos)} silos ({newcomer.consensus})")]
+            rows += [("its consensus.json, SHA-256", newcomer.sha256)]
+        else:
+            rows += [("rounds", f"{result.rounds} (and {result.setup_rounds} of set-up)")]
     else:
         rows += [("edges", str(result.edges)), ("solver", str(run.parameters.get("solver", "not told")))]
         rows += [("iterations", str(result.iterations))]
@@ -198,8 +207,9 @@ def _run_rows(run: RunData) -> Rows:
             ("noise", f"{numbers}; σ₁ = {promise.multiplier:.4g}, ρ = {promise.rho:.4g}"),
             ("promise", promise.says),
         ]
-    objective = "not finite" if result.objective is None else f"{result.objective:.8g}"
-    rows += [("objective", objective), ("certificate", str(_verdict(run)["text"]))]
+    if run.record.newcomer is None:
+        rows.append(("objective", "not finite" if result.objective is None else f"{result.objective:.8g}"))
+    rows += [("certificate", str(_verdict(run)["text"]))]
     return [*rows, ("seconds", f"{result.seconds:g}")]
 
 

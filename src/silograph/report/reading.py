@@ -10,6 +10,7 @@ from silograph.analysis.graphs import own_edges, own_part
 from silograph.graph.graph import Graph
 from silograph.report.evidence import kept_says, signs_say, stability_says
 from silograph.report.measures import degree, shares, strength
+from silograph.report.newcomer import alone_says, unusual_says
 from silograph.runs.reader import RunData
 
 CLEAR = 0.3  # modularity from which on communities are usually spoken of (Newman & Girvan 2004)
@@ -31,6 +32,12 @@ def reading(run: RunData, community: IntVector, alike: Matrix) -> tuple[Answer, 
     if not run.silos:
         return (
             Answer("What does the graph show?", (*_shown(run.main, "graph"), *_groups(run.main, community))),
+            Answer("Can I trust it?", _trust(run)),
+        )
+    if (told := run.record.newcomer) is not None:
+        return (
+            Answer("How unusual is it?", unusual_says(told)),
+            Answer("Which edges are its own?", (*_differences(run, alike), *alone_says(told))),
             Answer("Can I trust it?", _trust(run)),
         )
     return (

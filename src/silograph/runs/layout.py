@@ -12,6 +12,8 @@
     partial.npz               partial correlations of all pairs, with their signs, where rows are here
     history.csv                            one row per round
     compare/                  if asked for: two groups of silos compared
+    consensus.json, consensus.npz          of several silos: what a newcomer is learned beside (runs/consensus.py)
+    alone/                                 of a newcomer: the edges that it alone has
     checkpoint/               only while the run is unfinished: what was asked for, and what resuming needs
 
 A coordinator keeps all of this in results/ of its own folder of the run.
@@ -30,9 +32,11 @@ COMPARE = "compare"  # of an earlier run, it goes with that run
 PARTIAL = "partial.npz"
 GRAPH_FILES = ("graph.graphml", "edges.csv", "graph.npz")
 GRAPH, EDGES = "graph.npz", "edges.csv"
+FIXED, FIXED_ARRAYS, ALONE = "consensus.json", "consensus.npz", "alone"
 RESULT_NAMES = (
-    *GRAPH_FILES, NODES, STABLE, QUORUM, CONSENSUS, SILOS, SCORES, STABILITY, PARTIAL, HISTORY, COMPARE, RECORD
-)  # fmt: skip
+    *(*GRAPH_FILES, NODES, STABLE, QUORUM, CONSENSUS, SILOS, SCORES, STABILITY, PARTIAL, FIXED_ARRAYS, FIXED, ALONE),
+    *(HISTORY, COMPARE, RECORD),
+)
 CHECKPOINT_DONE = ".checkpoint.done"  # what the checkpoint is called when the results are in place
 TEMPORARY = (".checkpoint.", ".results.")  # what a run that was killed as it began or ended may leave
 COORDINATED = "results"  # where a coordinator's folder holds the run
@@ -74,6 +78,16 @@ class RunLayout:
     def partial(self) -> Path:
         """Partial correlations."""
         return self.folder / PARTIAL
+
+    @property
+    def fixed(self) -> Path:
+        """What a newcomer is learned beside."""
+        return self.folder / FIXED
+
+    @property
+    def fixed_arrays(self) -> Path:
+        """The whole consensus, to which that file points."""
+        return self.folder / FIXED_ARRAYS
 
     @property
     def consensus(self) -> Path:

@@ -3,13 +3,14 @@
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from silograph.analysis.choosing import Telling, learn_study
+from silograph.analysis.newcomers import LeftOut, leave_out, rows_to_halve
 from silograph.analysis.scores import StudyScores, has_scores, scores_of
 from silograph.analysis.stability import StudyStability, study_stability, table_stability
 from silograph.analysis.tables import doubts_about_tables
@@ -22,7 +23,9 @@ from silograph.local.scores import pair_scores
 from silograph.methods.common.settings import StudySettings
 from silograph.protocol.method import RoundRecord
 from silograph.protocol.silo import Silo
+from silograph.runs.consensus import fixed_consensus
 from silograph.runs.layout import RunLayout
+from silograph.runs.newcomer import learn_newcomer, make_newcomer, resume_newcomer
 from silograph.runs.reader import RunData, read_run
 from silograph.runs.reading import OnProgress, Tables, read_tables
 from silograph.runs.request import LearnRequest, make_request, read_request
@@ -39,6 +42,7 @@ def learn_files(
     paths: PathLike | Sequence[PathLike] = (),
     *,
     out: PathLike | None = None,
+    consensus: PathLike | None = None,
     resume: PathLike | None = None,
     force: bool = False,
     on_progress: OnProgress = lambda what, part: None,
@@ -49,6 +53,9 @@ def learn_files(
     One table: its graph. Several are silos: a graph of each, and their consensus. A path may be a file, a pattern, or a
     folder: a site, whose tables are silos called SITE/NAME.
 
+    `consensus` is the folder of a finished run over several silos: the one table is then a newcomer, whose graph is
+    learned beside that consensus as it is, and the run's record tells how unusual it is (`newcomer`).
+
     `out` is a folder to write the run to, whole or not at all; `force` replaces an earlier run there. `resume` is the
     folder of a run that was stopped, by whatever and wherever it was begun: it goes on as if it had not stopped, and a
     finished one is only read. `on_progress` is called with what is going on and the part of it that is done, or None.
@@ -56,24 +63,28 @@ def learn_files(
     Settings go by name: degree, alpha, beta, tol, zeta, solver; of one table also what `SmoothGraph` has (max_iter,
     neighbours), of several what `ConsensusGraph` has (method, coupling, sparsity, nu, lam, rounds, pull, options and
     those of gradient steps, whole) and noise (epsilon, delta, unit, rows, collusion, masked, min_samples, public); of
-    reading standardize, missing, missing_nodes, keep_rows, drop, key, header, precomputed, allow, forbid; of
-    half-samples stability (how many), stable and quorum.
+    reading standardize, transform, missing, missing_nodes, keep_rows, drop, key, header, precomputed, allow, forbid; of
+    half-samples stability (how many), stable and quorum; and newcomers, so that newcomers can be compared with silos.
 
     The run has its `record`, `consensus_graph`, `graphs` by silo, `history`, `converged`, `warnings` worth telling, and
     `folder`.
     """
     given = [Path(paths)] if isinstance(paths, str | os.PathLike) else [Path(path) for path in paths]
     if resume is not None:
-        if given or settings or force or out is not None:
+        if given or settings or force or out is not None or consensus is not None:
             raise ParameterError("resume: the run knows its tables and its options. Give neither.")
         return resume_run(Path(resume), on_progress)
-    request = make_request(given, settings)
-    if out is None:
-        if force:
-            raise ParameterError("force: there is nothing to replace without out. Name the folder, or leave it out.")
-        return _learn(request, None, on_progress)
-    check_output(Path(out), force=force)
-    return _learn(request, Path(out), on_progress)
+    newcomer = None if consensus is None else make_newcomer(given, Path(consensus), settings)
+    request = None if newcomer is not None else make_request(given, settings)
+    if out is not None:
+        check_output(Path(out), force=force)
+    elif force:
+        raise ParameterError("force: there is nothing to replace without out. Name the folder, or leave it out.")
+    folder = None if out is None else Path(out)
+    if newcomer is not None:
+        return learn_newcomer(newcomer, folder, on_progress)
+    assert request is not None
+    return _learn(request, folder, on_progress)
 
 
 def resume_run(folder: Path, on_progress: OnProgress) -> RunData:
@@ -81,6 +92,8 @@ def resume_run(folder: Path, on_progress: OnProgress) -> RunData:
     if RunLayout(folder).is_finished:
         tidy(folder)
         return read_run(folder)
+    if "newcomer" in RunLayout(folder).read_request():
+        return resume_newcomer(folder, on_progress)
     request, checksums = read_request(folder)
     return _learn(request, folder, on_progress, resumed=checksums)
 
@@ -106,7 +119,7 @@ def _learn(
             folder=out,
             resumed=resumed is not None,
             seconds=time.perf_counter() - started,
-            doubts=doubts_about_tables(tables.facts, standardize=request.tables.standardize),
+            doubts=doubts_about_tables(tables.facts, standardize=request.tables.scaled),
         )
 
     if isinstance(request.settings, Settings):
@@ -119,9 +132,21 @@ def _learn(
         begin()  # not before: there are no rounds to resume from, so that who interrupts it has nothing to clear away
     else:
         begin()
-        study, stability = _learn_silos(tables.silos, request, out, on_progress, resumed=resumed is not None)
+        done = _learn_silos(tables.silos, request, out, on_progress, resumed=resumed is not None)
+        study, stability = done.study, done.stability
         settings = with_min_samples(request.settings, tables.silos)
         run = study_run(study, settings, tables.pairs, context())
+        fixed = fixed_consensus(
+            study,
+            settings,
+            tables.pairs,
+            nodes=tables.nodes,
+            silos=dict.fromkeys(tables.sources, 1),
+            options=request.options(),
+            left_out=done.left_out,
+            rows=rows_to_halve(tables.silos),
+        )
+        run = replace(run, fixed=fixed)
         if has_scores(settings) and fit_a_file(tables.pairs, len(tables.silos)):
             scores = scores_of(tables.silos, settings, study)
             run = replace(run, scores=PairScores(names=tables.nodes, pairs=tables.pairs, study=scores))
@@ -163,9 +188,16 @@ def _with_table(
     return run
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Done:
+    study: StudyResult
+    stability: StudyStability | None = None
+    left_out: tuple[LeftOut, ...] = ()
+
+
 def _learn_silos(
     silos: Sequence[Silo], request: LearnRequest, out: Path | None, on_progress: OnProgress, *, resumed: bool
-) -> tuple[StudyResult, StudyStability | None]:
+) -> _Done:
     def tell(stage: str, record: RoundRecord) -> None:
         gap = record.get("gap", np.nan)
         so_far = f", certified gap {gap:.1e}" if np.isfinite(gap) else ""
@@ -178,11 +210,14 @@ def _learn_silos(
         assert isinstance(settings, StudySettings)
         telling = Telling(round=tell, progress=on_progress)
         study = learn_study(silos, settings, checkpoint=checkpoint, whole=request.asked.whole, telling=telling)
-        if not request.asked.stability:
-            return study, None
-        kept = None if checkpoint is None else checkpoint / HALVES
-        told = study_stability(silos, settings, study, request.asked.stability, kept=kept, on_progress=on_progress)
-        return study, told
+        done = _Done(study=study)
+        if request.asked.newcomers:
+            done = replace(done, left_out=leave_out(silos, settings, study, on_progress=on_progress))
+        if request.asked.stability:
+            kept = None if checkpoint is None else checkpoint / HALVES
+            told = study_stability(silos, settings, study, request.asked.stability, kept=kept, on_progress=on_progress)
+            done = replace(done, stability=told)
+        return done
     except SilographError as error:
         # It would fail again; only a full disk may be emptied
         if out is not None and not resumed and not isinstance(error, OutputError):

@@ -11,6 +11,7 @@ from silograph.data.alignment import check_silo_names
 from silograph.errors import GraphError
 from silograph.graph.files import read_graph
 from silograph.graph.graph import Graph
+from silograph.runs.consensus import FixedConsensus
 from silograph.runs.layout import COORDINATED, GRAPH, RECORD, RunLayout
 from silograph.runs.record import AGAIN, ResultRecord, RunRecord, SiloRecord, read_record
 from silograph.runs.signs import RunSigns, read_signs
@@ -28,6 +29,8 @@ class RunData:
     history: tuple[Mapping[str, Any], ...]
     stability: RunStability | None = None
     signs: RunSigns | None = None
+    fixed: FixedConsensus | None = None  # of several silos just learned; on disk, consensus.json
+    alone: Graph | None = None  # of a newcomer just learned: edges that neither the consensus nor a silo has
     scores: PairScores | None = None  # of a run that was just learned; on disk they are scores.npz
 
     @property

@@ -133,7 +133,7 @@ def read_tables(request: LearnRequest, on_progress: OnProgress) -> Tables:
 def _holds_out(request: LearnRequest, n_silos: int, pairs: Pairs) -> bool:
     """Whether rows are kept in blocks: to choose by, or to halve."""
     settings, has_rows = request.settings, not request.tables.precomputed
-    if request.asked.stability:
+    if request.asked.stability or request.asked.newcomers:
         return True
     if isinstance(settings, Settings):
         return False

@@ -16,7 +16,7 @@ from silograph.engine.study import TriedCoupling
 from silograph.errors import GraphError
 from silograph.privacy.statement import Statement
 
-RECORD_FORMAT = 5
+RECORD_FORMAT = 6
 AGAIN = "Run `silograph learn` again, or bring the folder back as it was."
 
 
@@ -130,6 +130,23 @@ class SignsRecord:
     negative: tuple[SignedPair, ...]  # where it is wrong: the strongest negative pairs that silos share
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewcomerRecord:
+    """The only silo beside a consensus that it had no part in."""
+
+    consensus: str  # the folder of the run
+    sha256: str  # of its consensus.json
+    silos: tuple[str, ...]  # that made it
+    distance: float  # to the consensus, below zero where it is nearer than chance
+    distances: tuple[float, ...]  # rising, of silos that were left out; none: not known
+    farther_than: int  # of these
+    p: float | None  # None: too few of them
+    usual: bool | None
+    own_edges: int  # that the consensus does not have
+    alone_edges: int | None  # that no silo has, either; None: not all of their graphs are in the run's folder
+    says: str
+
+
 def now() -> str:
     """The time, UTC, as records have it."""
     return datetime.now(UTC).isoformat(timespec="seconds")
@@ -157,6 +174,7 @@ class RunRecord:
     warnings: Mapping[str, str]  # what a user should know, by what it is about: "degree", "convergence"
     stability: StabilityRecord | None = None
     signs: SignsRecord | None = None  # None: not judged
+    newcomer: NewcomerRecord | None = None
     privacy: Statement | None = None  # the guarantee of a run that carries noise
     federation: FederationRecord | None = None
     versions: Mapping[str, str] = field(default_factory=versions)

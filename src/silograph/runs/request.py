@@ -10,6 +10,7 @@ import numpy as np
 from silograph._util.checks import check_whole
 from silograph._util.plain import from_plain
 from silograph.analysis.false_edges import check_threshold
+from silograph.analysis.newcomers import check_newcomers
 from silograph.analysis.stability import check_stability
 from silograph.data.bounded import RowBounds, read_public
 from silograph.data.costs import MissingNodes, TableOptions
@@ -37,6 +38,7 @@ class AnalysisRequest:
     stability: int = 0  # half-samples
     stable: float | None = None  # the part of them that makes an edge stable; given, stable edges are a graph, too
     quorum: int | None = None  # silos in which an edge must be stable, for a graph of such edges
+    newcomers: bool = False  # leave silos out one by one, so that newcomers can be compared with them
 
     def __post_init__(self) -> None:
         check_whole("stability", self.stability, least=0)
@@ -70,14 +72,17 @@ class LearnRequest:
         check_reading(
             self.privacy,
             standardize=self.tables.standardize,
+            transform=self.tables.transform,
             public=self.tables.public is not None or self.privacy.centres is not None,
             missing=self.tables.missing,
             precomputed=self.tables.precomputed,
         )
         if isinstance(self.settings, StudySettings):
             check_stability(self.asked.stability, self.settings, has_rows=not self.tables.precomputed)
-        elif self.asked.quorum is not None or self.asked.whole:
-            name = "whole" if self.asked.whole else "quorum"
+            if self.asked.newcomers:
+                check_newcomers(self.settings, len(self.found))
+        elif self.asked.quorum is not None or self.asked.whole or self.asked.newcomers:
+            name = "newcomers" if self.asked.newcomers else "whole" if self.asked.whole else "quorum"
             raise ParameterError(f"{name}: it belongs to several silos. Give more tables, or leave it out.")
         elif self.asked.stability and self.tables.precomputed:
             raise ParameterError("stability: half-samples are of rows, and precomputed distances have none.")

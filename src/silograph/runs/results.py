@@ -193,7 +193,7 @@ def silo_record(
     )
 
 
-def _nodes(graph: Graph | None, nodes: Sequence[str]) -> dict[str, Any]:
+def nodes_of(graph: Graph | None, nodes: Sequence[str]) -> dict[str, Any]:
     """How many nodes a silo has, and which it lacks, as far as its graph tells."""
     known = set(nodes if graph is None else graph.names)
     return {"n_nodes": len(known), "missing_nodes": tuple(name for name in nodes if name not in known)}
@@ -227,7 +227,10 @@ def _record(
         kind=kind,
         silos=tuple(
             silo_record(
-                name, graphs.get(name), reported.get(name, {}), **{**_nodes(graphs.get(name), context.nodes), **source}
+                name,
+                graphs.get(name),
+                reported.get(name, {}),
+                **{**nodes_of(graphs.get(name), context.nodes), **source},
             )
             for name, source in context.sources.items()
         ),

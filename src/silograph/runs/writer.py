@@ -18,7 +18,9 @@ from silograph._util.types import Vector
 from silograph.errors import OutputError
 from silograph.graph.files import write_graph
 from silograph.graph.graph import Graph
+from silograph.runs.consensus import write_fixed
 from silograph.runs.layout import (
+    ALONE,
     CHECKPOINT_DONE,
     GRAPH_FILES,
     NODES,
@@ -101,6 +103,10 @@ def write_results(folder: Path, run: RunData) -> None:
         for name in run.graphs:
             _write_graph(layout.silo(name), run, name)
         _write_history(layout.history, run.history)
+        if run.fixed is not None:
+            write_fixed(layout, run.fixed)
+        if run.alone is not None:
+            write_graphs(folder / ALONE, run.alone)
     else:
         _write_graph(folder, run, None)
     if run.scores is not None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from silograph.errors import OutputError, ParameterError
 from silograph.federation.refusals import Refused
 from silograph.federation.site.data import SiteData, look_at_data, version_of
-from silograph.federation.site.ledger import Ledger, fewest_told_apart
+from silograph.federation.site.ledger import Ledger, Reading, fewest_told_apart
 from silograph.federation.site.settings import SiteSettings
 from testing.consortium import NODES
 
@@ -165,6 +165,17 @@ def test_order_of_columns_digits_beyond_float32_and_the_sign_of_zero_make_no_oth
     order = np.random.default_rng(1).permutation(len(NODES))
     comparison = compared(tmp_path, rows[:100, order], names=[NODES[k] for k in order], form="%.11g")
     assert (comparison.changes[0].added, comparison.changes[0].removed, comparison.fewest) == (0, 0, None)
+
+
+def test_ranks_are_another_version_of_the_table_and_hide_no_row_that_came(tmp_path, rows):
+    table, ranks = answer(tmp_path, rows[:100]), Reading(ranks=True)
+    found = Ledger(tmp_path).compare(table, ranks)
+    assert (found.changes[0].earlier.version, found.changes[0].added, found.fewest) == (table.version, 0, None)
+    Ledger(tmp_path).note(ranks.version(table.version), study=STUDY, run=RUN)
+    assert {one.version for one in Ledger(tmp_path).answered()} == {table.version, f"{table.version}-ranks"}
+    for reading in (Reading(), ranks):  # the others' ranks hardly change, and all of them are in both sums
+        assert Ledger(tmp_path).compare(look(tmp_path, rows[:101]), reading).fewest == 1
+    assert len({Reading(rows=a, some=b, ranks=c).version("v") for a in (0, 1) for b in (0, 1) for c in (0, 1)}) == 8
 
 
 # --- what is written down ---------------------------------------------------------------------------------------------

@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 
 from silograph import read_graph, read_run
 from silograph._util.files import bring_back
-from silograph.analysis.stability import Beside, silo_stability
+from silograph.analysis.beside import Beside
+from silograph.analysis.stability import silo_stability
 from silograph.cli.app import app
 from silograph.federation.site.data import look_at_data
 from silograph.federation.site.settings import read_site

@@ -204,6 +204,8 @@ def _terms(settings: SiteSettings, study: StudyFile, data: SiteData) -> list[str
     if study.settings.privacy.noisy:  # rows of bounded length: neither correlations nor your units
         how = "by the study's centres and scales, then" if study.standardize else "not first; all the same,"
         scale = f"{'true' if study.standardize else 'false'}: {how} each row is brought to a length that is public"
+    if study.transform == "ranks":
+        scale = f"{'true' if study.standardize else 'false'}: correlations of ranks leave, nothing of your units"
     if study.sites is not None:
         needed = policy.needed(len(study.sites))
         sites = f"{', '.join(study.sites)}; at least {needed} of these {len(study.sites)} take part"
@@ -216,6 +218,7 @@ def _terms(settings: SiteSettings, study: StudyFile, data: SiteData) -> list[str
         f"  sites        {sites}",
         f"  quorum       {policy.quorum if policy.quorum is not None else 'not given'}; on_missing {policy.on_missing}",
         f"  standardize  {scale}",
+        *(["  transform    ranks: of each value its rank within the table"] if study.transform == "ranks" else []),
         *(
             []
             if study.scale is None

@@ -104,7 +104,7 @@ def _largest_cost(study: StudyFile) -> float:
     privacy = study.settings.privacy
     if privacy.noisy:  # rows of bounded length, whatever they were scaled by before
         return 2 * privacy.longest_row**2 if privacy.masked else np.inf
-    return STANDARDISED if study.standardize else np.inf
+    return STANDARDISED if study.scaled else np.inf
 
 
 def _plan_keys(run: CoordinatorRun, study: StudyFile, pairs: Pairs, trust: Trust) -> KeyExchange:

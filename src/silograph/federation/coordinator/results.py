@@ -1,7 +1,7 @@
 """What a federation's run ends with: the same folder that `silograph learn` writes."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from silograph._util.files import writing_folder
@@ -12,6 +12,7 @@ from silograph.federation.coordinator.history import History
 from silograph.federation.coordinator.run import CoordinatorRun
 from silograph.federation.study_file import StudyFile
 from silograph.graph.pairs import Pairs
+from silograph.runs.consensus import fixed_consensus
 from silograph.runs.record import FederationRecord, finite
 from silograph.runs.results import RunContext, study_run
 from silograph.runs.writer import write_results as write_run
@@ -31,7 +32,7 @@ def write_results(
     context = RunContext(
         nodes=run.nodes,
         sources={site: _source(learned.reported.get(site, {}), n_silos[site]) for site in run.sites},
-        options={"standardize": study.standardize},
+        options={"standardize": study.standardize, "transform": study.transform},
         folder=run.results,
         resumed=any(event.kind == "resumed" for event in history.events()),
         seconds=seconds,
@@ -39,7 +40,15 @@ def write_results(
         doubts=_doubts(run, study, learned),
     )
     with writing_folder(run.results, replace=True) as inside:
-        write_run(inside, study_run(learned, study.settings, pairs, context))
+        fixed = fixed_consensus(
+            learned,
+            study.settings,
+            pairs,
+            nodes=run.nodes,
+            silos={site: n_silos[site] for site in run.sites},
+            options={**context.options, "missing": study.missing},
+        )
+        write_run(inside, replace(study_run(learned, study.settings, pairs, context), fixed=fixed))
 
 
 def _federation(run: CoordinatorRun, study: StudyFile, history: History) -> FederationRecord:
@@ -75,4 +84,4 @@ def _doubts(run: CoordinatorRun, study: StudyFile, learned: StudyResult) -> tupl
         )
         for site, known in told.items()
     ]
-    return doubts_about_tables(facts, standardize=study.standardize)
+    return doubts_about_tables(facts, standardize=study.scaled)

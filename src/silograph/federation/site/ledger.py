@@ -10,7 +10,9 @@ Of a site with several tables the same holds of tables, whose sum its answers ar
 which a row has changed is another table.
 
 Studies may read the same version in two ways: without the rows that have gaps, or without nodes that are constant. The
-difference of such answers is what one of them leaves out, so that each way counts as a version (`Reading`).
+difference of such answers is what one of them leaves out, so that each way counts as a version (`Reading`). So do
+ranks. A row that comes changes the ranks of the others only a little, so that rows are known by their own numbers
+there, too: if two versions differ in few rows, it does not help that one of them, or both, were ranked.
 
 A row with a gap, or a table that lacks a node, is in the sums of some pairs and not of others. So it counts as changed
 where it came or went, but hides nobody: groups are as large as the number of those in them that are whole.
@@ -18,7 +20,7 @@ where it came or went, but hides nobody: groups are as large as the number of th
     ledger/key             random, made here: who has not got it cannot try rows out
     ledger/NAMES.centre    each node's mean, of the first rows that were read with these nodes
     ledger/VERSION.rows    8 bytes per row, its keyed hash, sorted; the last bit says whether it is whole. Of a version
-                           that was read in another way, VERSION-rows, VERSION-some or VERSION-rows-some
+                           that was read in another way, VERSION-rows, VERSION-rows-some-ranks and so on
     ledger/VERSION.tables  the same per table, made of its rows' hashes: whatever its format, and in whatever order
     ledger/VERSION.json    how many of them, when first and last, which studies, runs and rounds. It is on the disk
                            before the first answer leaves: a version without it was never answered for
@@ -61,15 +63,18 @@ class Reading:
 
     rows: bool = False  # those with gaps
     some: bool = False  # nodes that are constant: a table may have some of the study's alone
+    ranks: bool = False  # all of a value but its rank
 
     @classmethod
     def of(cls, study: StudyFile) -> "Reading":
         """As the study says."""
-        return cls(rows=study.missing == "rows", some=study.settings.may_lack_nodes)
+        ranks = study.transform == "ranks"
+        return cls(rows=study.missing == "rows", some=study.settings.may_lack_nodes, ranks=ranks)
 
     def version(self, version: str) -> str:
         """What the ledger calls a version that was read so."""
-        return "-".join([version, *(["rows"] if self.rows else []), *(["some"] if self.some else [])])
+        left_out = {"rows": self.rows, "some": self.some, "ranks": self.ranks}
+        return "-".join([version, *(name for name, out in left_out.items() if out)])
 
 
 AS_THEY_ARE = Reading()

@@ -8,8 +8,8 @@ from typing import Any
 
 from silograph._util.files import write_json
 from silograph._util.types import IntVector, Vector
+from silograph.analysis.beside import pull_of
 from silograph.analysis.doubts import Doubt
-from silograph.analysis.stability import pull_of
 from silograph.engine.study import StudyResult
 from silograph.federation.study_file import StudyFile
 from silograph.graph.graph import graph_on
@@ -62,7 +62,7 @@ class OwnResults:
         context = RunContext(
             nodes=self.nodes,
             sources=self.sources,
-            options={"standardize": self.study.standardize},
+            options={"standardize": self.study.standardize, "transform": self.study.transform},
             folder=folder,
             resumed=False,
             seconds=0.0,

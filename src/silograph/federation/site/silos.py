@@ -52,7 +52,7 @@ class OwnSilos:
         """What the site's own people should look at twice."""
         n_nodes = self.silos[0].study_pairs.n_nodes
         facts = [facts_of(silo.name, n_nodes, read) for silo, read in zip(self.silos, self.read, strict=True)]
-        return doubts_about_tables(facts, standardize=study.standardize)
+        return doubts_about_tables(facts, standardize=study.scaled)
 
 
 def load_silos(settings: SiteSettings, data: SiteData, study: StudyFile, nodes: Sequence[str]) -> OwnSilos:
@@ -102,7 +102,7 @@ def _read(
     data: SiteData, number: int, study: StudyFile, nodes: Sequence[str], pairs: Pairs, *, blocks: bool
 ) -> TableCosts:
     path, some = data.tables[number].path, study.settings.missing_nodes
-    options = replace(data.options, standardize=study.standardize, missing=study.missing)
+    options = replace(data.options, standardize=study.standardize, transform=study.transform, missing=study.missing)
     signals = data.open(number)
     return read_costs(
         path,

@@ -16,8 +16,9 @@ from silograph._util.checks import check_whole
 from silograph._util.documents import parse_json
 from silograph._util.files import bring_back, write_json, writing_folder
 from silograph._util.types import Vector
+from silograph.analysis.beside import Beside
 from silograph.analysis.false_edges import check_threshold
-from silograph.analysis.stability import Beside, StudyStability, check_halves, check_rows, silo_stability
+from silograph.analysis.stability import StudyStability, check_halves, check_rows, silo_stability
 from silograph.errors import GraphError, ParameterError, SilosError
 from silograph.federation.folders import SiteFolder
 from silograph.federation.refusals import Refused

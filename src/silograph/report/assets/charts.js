@@ -183,3 +183,17 @@ function drawCoupling() {
       xaxis: { ...AXIS, title: title("coupling"), tickvals: narrow() ? undefined : tried, rangemode: "tozero" },
       yaxis: { ...AXIS, title: title("loss on held-out rows"), tickformat: "~g", nticks: 6 } });
 }
+
+/* Distances on one line; dots that would lie on each other stand above each other. */
+function drawNewcomer() {
+  const { name, distance, distances } = run.newcomer, all = [...distances, distance];
+  const width = (Math.max(...all) - Math.min(...all) || 1) / 40, stacks = new Map();
+  const height = (value) => { const cell = Math.round(value / width), there = stacks.get(cell) || 0; stacks.set(cell, there + 1); return there; };
+  const dots = distances.map(height);
+  chart("newcomer", [
+    { type: "scatter", mode: "markers", x: distances, y: dots, marker: { size: 10, color: SOFT }, cliponaxis: false, hovertemplate: "%{x:.3g}<extra></extra>" },
+    { type: "scatter", mode: "markers", x: [distance], y: [0], marker: { size: 14, color: RED, symbol: "diamond" }, cliponaxis: false, hovertemplate: `${plain(name, 40)}: %{x:.3g}<extra></extra>` }],
+    { height: 190, margin: { l: 16, r: 16, t: 26, b: 48 }, shapes: [{ type: "line", x0: distance, x1: distance, yref: "paper", y0: 0, y1: 1, line: { color: RED, width: 2 } }],
+      annotations: [{ x: distance, y: 1, yref: "paper", yanchor: "bottom", xanchor: distance > (Math.max(...all) + Math.min(...all)) / 2 ? "right" : "left", text: plain(name), showarrow: false, font: { size: 12, color: RED } }],
+      xaxis: { ...AXIS, title: title("distance to the consensus") }, yaxis: { visible: false, fixedrange: true, range: [-.8, Math.max(3, ...dots) + .8] } });
+}

@@ -163,11 +163,13 @@ function fillLegend() {
 
 let charted = false;
 function drawCharts() {
+  byId("newcomer-section").hidden = !run.newcomer;
   byId("coupling-section").hidden = !run.coupling;
   byId("coupling-says").textContent = run.coupling ? run.coupling.says : "";
   const work = [buildTable, drawContributions, drawSimilarity, drawDegrees, drawConvergence, drawMatrices];
   if (!hasSilos) work.splice(1, 2);
   if (run.coupling) work.splice(-1, 0, drawCoupling);
+  if (run.newcomer) work.splice(1, 0, drawNewcomer);
   charted = true;
   // One after the other, so that the page answers in between
   const next = () => {

@@ -25,7 +25,7 @@ function fillWords() {
 }
 
 function fillSilos() {
-  if (!hasSilos) { byId("silos-section").hidden = true; return; }
+  if (!hasSilos || run.isNewcomer) { byId("silos-section").hidden = true; return; }
   const table = byId("silos-table");
   const head = element("tr");
   const lacks = run.silos.some((silo) => silo.missing.length), drops = run.silos.some((silo) => silo.dropped), stable = run.silos.some((silo) => silo.stable !== null);
