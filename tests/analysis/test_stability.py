@@ -153,3 +153,40 @@ def test_too_few_rows_are_told_by_the_silo_s_name():
 def test_a_model_that_was_not_asked_says_how_to_ask():
     with pytest.raises(AttributeError, match="stability=50"):
         _ = ConsensusGraph().fit(make_silos(seed=0, n_silos=2).signals).stability_
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"method": "oneshot"},
+        {"method": "oneshot", "sums": 3, "sparsity": 0.1},
+        {"method": "oneshot", "pull": 2.0},
+        {"method": "independent"},
+        {"method": "pooled"},
+        {"method": "mrmtl"},
+        {"method": "ditto"},
+        {"method": "exact", "missing_nodes": "allow"},
+    ],
+    ids=str,
+)
+def test_half_samples_of_every_exact_method_find_most_of_its_edges_again(options):
+    signals = make_silos(seed=3, n_silos=3, n_samples=80, n_nodes=12).signals
+    model = ConsensusGraph(stability=6, **options).fit(signals)
+    for weights, frequency in [
+        (model.consensus_, model.consensus_stability_),
+        *zip(model.adjacencies_, model.stabilities_, strict=True),
+    ]:
+        assert frequency[weights > 0].mean() > 0.6
+        assert frequency[weights > 0].mean() > frequency[weights == 0].mean() + 0.3
+
+
+def test_silos_keep_the_pulls_that_they_chose_on_all_rows():
+    silos = related_silos(n_nodes=10)
+    chooses = StudySettings(degree=3, method="oneshot")
+    study = learn_study(silos, chooses)
+    pulls = {study.evidence[silo.name]["pull"] for silo in silos}
+    told = study_stability(silos, chooses, study, 4)
+    at_each = {pull: study_stability(silos, replace(chooses, pull=pull), study, 4) for pull in pulls}
+    for silo in silos:
+        same = at_each[study.evidence[silo.name]["pull"]].silos[silo.name]
+        np.testing.assert_allclose(told.silos[silo.name].mean, same.mean, atol=1e-8)

@@ -30,6 +30,7 @@ from silograph.graph.pairs import Pairs
 from silograph.graph.strongest import keep_strongest
 from silograph.local.problem import LocalProblem
 from silograph.local.scores import pair_scores
+from silograph.methods.common.registry import spec_of
 from silograph.methods.common.settings import StudySettings
 from silograph.methods.common.setup import FixedModel
 from silograph.protocol.silo import Silo
@@ -217,12 +218,12 @@ class _Learner:
         }
         return Half(consensus=consensus, silos=own)
 
-    def _beside(self, name: str) -> Beside:
+    def _beside(self, name: str, consensus: Vector | None = None) -> Beside:
         study, settings = self.study, self.settings
         chosen = study.evidence.get(name, {}).get("pull")
         pull = pull_of(settings, chosen, rho=study.rho, beta=study.beta, n_silos=len(self.silos))
         return Beside(
-            consensus=study.whole_consensus,
+            consensus=study.whole_consensus if consensus is None else consensus,
             alpha=study.alpha,
             beta=study.beta,
             zeta=settings.zeta_used,
@@ -236,10 +237,13 @@ class _Learner:
         study, settings = self.study, replace(self.settings, tol=max(HALF_TOL, self.settings.tol))
         if settings.coupling == "auto":
             settings = replace(settings, coupling=None)
-        lam = study.lam * len(silos) / len(self.silos)  # a penalty of each silo
-        fixed = FixedModel(alpha=study.alpha, beta=study.beta, rho=study.rho, lam=lam)
-        start = study.whole_consensus if study.rho > 0 else None
-        half = learn_silos(some, settings, start=start, fixed=fixed, workers=1)
+        if spec_of(settings.method).one_sum:
+            half = self._of_one_sum(some, settings)
+        else:
+            lam = study.lam * len(silos) / len(self.silos)  # a penalty of each silo
+            fixed = FixedModel(alpha=study.alpha, beta=study.beta, rho=study.rho, lam=lam)
+            start = study.whole_consensus if study.rho > 0 else None
+            half = learn_silos(some, settings, start=start, fixed=fixed, workers=1)
         if study.optimum is not None:
             half = with_strongest(half, some, self.settings)
         scores = scores_of(some, settings, half)
@@ -247,6 +251,17 @@ class _Learner:
             consensus=np.array([half.consensus, scores.consensus]),
             silos={name: np.array([w, scores.silos[name]]) for name, w in half.graphs.items()},
         )
+
+    def _of_one_sum(self, some: Sequence[Silo], settings: StudySettings) -> StudyResult:
+        """A silo checks parameters against the sum, so α and β are given; λ follows from the half's own."""
+        study = self.study
+        given = replace(settings, degree=None, alpha=study.alpha, beta=study.beta)
+        if not given.holds_out:
+            return learn_silos(some, given, workers=1)
+        # A half has no rows to hold out: each silo takes the pull that it chose on all rows
+        half = learn_silos(some, replace(given, pull=1.0), workers=1)
+        own = {silo.name: graph_beside(silo, self._beside(silo.name, half.consensus)).w for silo in some}
+        return replace(half, graphs={silo.name: silo.spread(own[silo.name]) for silo in some}, evidence=study.evidence)
 
 
 def silo_stability(
