@@ -5,15 +5,20 @@ from dataclasses import asdict
 from typing import Any
 
 from silograph._util.files import writing_folder
+from silograph.analysis.comparing.sums import GroupSums
 from silograph.analysis.doubts import Doubt
 from silograph.analysis.tables import TableFacts, doubts_about_tables
 from silograph.engine.study import StudyResult
 from silograph.federation.coordinator.history import History
 from silograph.federation.coordinator.run import CoordinatorRun
+from silograph.federation.groups import SIDES
 from silograph.federation.study_file import StudyFile
 from silograph.graph.pairs import Pairs
+from silograph.protocol.messages import Total
+from silograph.runs.layout import RunLayout
 from silograph.runs.record import FederationRecord, finite
 from silograph.runs.results import RunContext, study_run
+from silograph.runs.sums_comparison import write_sums_comparison
 from silograph.runs.writer import write_results as write_run
 
 
@@ -26,8 +31,9 @@ def write_results(
     history: History,
     *,
     seconds: float,
+    per_group: Total | None = None,
 ) -> None:
-    """Write graphs, history and record, whole or not at all."""
+    """Write graphs, history and record, and the comparison of groups, if there is one: whole or not at all."""
     context = RunContext(
         nodes=run.nodes,
         sources={site: _source(learned.reported.get(site, {}), n_silos[site]) for site in run.sites},
@@ -40,6 +46,15 @@ def write_results(
     )
     with writing_folder(run.results, replace=True) as inside:
         write_run(inside, study_run(learned, study.settings, pairs, context))
+        if per_group is not None and study.groups is not None:
+            first, second = (_sums_of(per_group, side) for side in SIDES)
+            place, sha = RunLayout(inside).compare, study.sha256
+            write_sums_comparison(place, study.groups, (first, second), pairs, run.nodes, study_sha256=sha)
+
+
+def _sums_of(per_group: Total, side: str) -> GroupSums:
+    count = int(per_group.number(f"count_{side}"))
+    return GroupSums(count=count, total=per_group.vector(f"sum_{side}"), squares=per_group.vector(f"squares_{side}"))
 
 
 def _federation(run: CoordinatorRun, study: StudyFile, history: History) -> FederationRecord:
