@@ -25,6 +25,7 @@ from silograph.methods.common.registry import built_in
 from silograph.methods.common.settings import StudySettings
 from silograph.privacy.settings import Privacy
 from silograph.runs.comparison_files import NUMBERS, ComparisonRecord
+from silograph.runs.sums_comparison import SUMS_NUMBERS, SumsRecord
 from testing.consortium import Consortium, Loopback, close
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
@@ -303,3 +304,9 @@ def test_the_files_and_keys_of_a_comparison_are_listed():
     heads = ["compare.json"]  # of the last table
     listed = [key for key in keys(told) if key not in heads]
     assert sorted(listed) == sorted([*(name for name in files if name not in heads), *NUMBERS, *record])
+
+
+def test_the_files_and_keys_of_a_comparison_between_sites_are_listed():
+    record = [field.name for field in fields(SumsRecord)]
+    files = ["edges.csv", "first/", "second/", "compare.json"]
+    assert sorted(keys(section("run-folder.md", "compare between sites"))) == sorted([*files, *SUMS_NUMBERS, *record])

@@ -8,11 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.stats import ttest_ind
+from typer.testing import CliRunner
 
 from silograph import read_run
+from silograph.cli.app import app
 from silograph.errors import ParameterError
 from silograph.federation.coordinator.run import open_run
 from silograph.federation.envelope import open_message
+from silograph.federation.groups import GROUP_FIELDS
 from silograph.federation.refusals import REASONS
 from silograph.federation.site.audit import entries
 from silograph.federation.study_file import parse_study
@@ -20,7 +23,7 @@ from silograph.graph.graph import Graph
 from silograph.protocol.codec import decode_task, encode_task
 from silograph.protocol.messages import Task
 from testing.conformance import EXACT, ONESHOT, digests
-from testing.consortium import NODES, SITES, Consortium, Loopback, close, rewrite
+from testing.consortium import NODES, SITES, Consortium, Loopback, approve, close, rewrite
 
 PATIENTS = {"kyoto": 10, "lima": 11, "oslo": 12}
 GROUPS = '["patient", "control"]'
@@ -49,14 +52,14 @@ def labelled(folder: Path, patients: dict[str, int] = PATIENTS, **limits) -> Con
 
 
 def ended(consortium: Consortium, learn: str = EXACT, **top: str) -> tuple[str, str, str]:
-    """How an attempt ends, the code of the site that refused, and what oslo's log says of it."""
+    """How an attempt ends, and if badly, the code by which oslo refused, and what its log says of it."""
     services = consortium.services()
     outcome = consortium.run_attempt(consortium.run(learn, policy=STOP, **top), Loopback(services))
     close(services)
-    log = entries(consortium.folder / "oslo" / "audit.jsonl")
-    detail = [str(entry["detail"]) for entry in log if "code" in entry]
-    code = next((trouble["code"] for trouble in outcome.troubles if trouble["code"]), "")
-    return outcome.ended, code, detail[-1] if outcome.ended != "done" and detail else ""
+    if outcome.ended == "done":
+        return "done", "", ""
+    refused = [entry for entry in entries(consortium.folder / "oslo" / "audit.jsonl") if "code" in entry]
+    return outcome.ended, str(refused[-1]["code"]), str(refused[-1]["detail"])
 
 
 def dense(graph: Graph) -> np.ndarray:
@@ -122,10 +125,11 @@ def test_a_difference_that_is_there_is_found(tmp_path):
                 row[7] = repr(float(row[0]) + 0.1 * rng.normal())
             path.write_text("\n".join([head, *map(",".join, cells)]) + "\n")
     compared = consortium.finish(consortium.run(INDEPENDENT, groups=GROUPS)) / "compare"
-    first = next(csv.DictReader((compared / "edges.csv").open()))
+    with (compared / "edges.csv").open() as file:
+        first = next(csv.DictReader(file))
     assert (first["source"], first["target"]) == ("node 0", "node 7")
     assert float(first["p_family"]) < 1e-6
-    assert "of node 0 – node 7 (patient − control = +" in json.loads((compared / "compare.json").read_text())["says"]
+    assert "of node 0 – node 7 (patient − control = +" in said(compared.parent)
 
 
 def test_without_groups_a_labelled_consortium_ends_in_the_same_bits(tmp_path):
@@ -167,6 +171,41 @@ def test_neither_a_label_nor_a_patient_is_in_any_message(tmp_path):
     )
 
 
+def test_the_prompt_names_each_field_and_what_the_sums_tell(tmp_path):
+    consortium = labelled(tmp_path, {"oslo": 12}, approve_all=False)
+    consortium.run(EXACT, groups=GROUPS)
+
+    def prompt(code: int) -> str:
+        words = ["site", "approve", str(tmp_path / "study.toml"), "--yes", "--folder", str(tmp_path / "oslo")]
+        result = CliRunner().invoke(app, words)
+        assert result.exit_code == code, result.output
+        return " ".join(result.output.split())
+
+    said = prompt(0)
+    assert "Leaves at the end, once, of your tables that people.csv calls 'patient' and 'control', as they are:" in said
+    assert "count_first how many they are in 'patient': 6" in said
+    assert all(f"{name} " in said for name in GROUP_FIELDS)
+    assert "Where one or two tables of a group alone have an edge, these sums tell its weights" in said
+    assert "A label that changes is a change of the data: approve it anew." in said
+    assert "private" not in said
+    label(consortium, "oslo", {"private-oslo-0": "other"})
+    assert "1 different tables are in neither group" in prompt(2)
+
+
+def test_an_approval_does_not_outlast_a_change_of_labels(tmp_path):
+    consortium = labelled(tmp_path, approve_all=False)
+    run = consortium.run(EXACT, policy=STOP, groups=GROUPS)
+    for site in SITES:
+        approve(consortium.folder / site, run.study().text)
+    swapped = {f"private-oslo-{k}": "patient" if k % 2 == 0 else "control" for k in range(12)}
+    label(consortium, "oslo", swapped)
+    services = consortium.services()
+    outcome = consortium.run_attempt(run, Loopback(services))
+    close(services)
+    assert outcome.ended == "trouble"
+    assert "the table has changed" in str(list(entries(consortium.folder / "oslo" / "audit.jsonl"))[-1]["detail"])
+
+
 def test_sums_per_group_are_told_once_and_end_the_run(tmp_path):
     consortium, kept = labelled(tmp_path), {}
 
@@ -203,13 +242,23 @@ def test_sums_per_group_are_told_once_and_end_the_run(tmp_path):
     close(services)
 
 
+def told(digests: dict[str, str]) -> dict[str, str]:
+    """Without the record, which has the time."""
+    return {name: digest for name, digest in digests.items() if not name.endswith("compare.json")}
+
+
+def said(results: Path) -> str:
+    return str(json.loads((results / "compare" / "compare.json").read_text())["says"])
+
+
 class Killed(BaseException):
     """A process ends here; no code of it may hold this up."""
 
 
 def test_a_run_cut_short_at_its_end_tells_the_same_sums(tmp_path):
     undisturbed = labelled(tmp_path / "undisturbed")
-    expected = digests(undisturbed.finish(undisturbed.run(EXACT, groups=GROUPS)))
+    results = undisturbed.finish(undisturbed.run(EXACT, groups=GROUPS))
+    expected, says = digests(results), said(results)
     consortium, met = labelled(tmp_path / "cut"), set()
     run = consortium.run(EXACT, groups=GROUPS)
 
@@ -233,7 +282,8 @@ def test_a_run_cut_short_at_its_end_tells_the_same_sums(tmp_path):
         finally:
             close(services)
     assert len(met) == 6
-    assert digests(run.folder / "results") == expected
+    assert told(digests(run.folder / "results")) == told(expected)
+    assert said(run.folder / "results") == says
 
 
 @pytest.mark.parametrize("lie", ["fewer", "squares"])
@@ -288,8 +338,13 @@ def test_a_site_without_labels_or_with_one_table_refuses(tmp_path):
     assert ended(labelled(tmp_path / "one", {"lima": 10, "kyoto": 10}), groups=GROUPS)[:2] == ("trouble", "groups")
 
 
-def test_copies_of_a_table_hide_nobody_and_min_tables_below_three_is_three(tmp_path):
-    consortium = labelled(tmp_path, min_tables=1, min_samples=1)
+def test_sums_per_group_need_min_tables_of_three(tmp_path):
+    detail = ended(labelled(tmp_path, min_tables=2), groups=GROUPS)[2]
+    assert detail == "sums per group need min_tables of 3 or more, site.toml has 2"
+
+
+def test_copies_of_a_table_hide_nobody(tmp_path):
+    consortium = labelled(tmp_path, min_tables=3)
     for k in (3, 5, 7, 9, 11):
         consortium.patient("oslo", k).write_bytes(consortium.patient("oslo", 1).read_bytes())
     assert "1 different tables are in group 'patient', the least is 3" in ended(consortium, groups=GROUPS)[2]

@@ -25,7 +25,7 @@ GROUP_FIELDS: Mapping[str, Field] = MappingProxyType(
         for name, field in (("count", FLAG), ("sum", WEIGHTS), ("squares", SQUARES))
     }
 )
-LEAST_IN_GROUP = 3  # whatever min_tables says: of two numbers, their sum and that of their squares tell both
+LEAST_IN_GROUP = 3  # of two numbers, their sum and that of their squares tell both
 SLACK = 1e-9  # relative, of sums that were rounded
 
 

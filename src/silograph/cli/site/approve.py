@@ -11,7 +11,6 @@ from silograph.cli.site.account import say, user
 from silograph.cli.site.budget import read_lines, would_spend
 from silograph.errors import ParameterError, SilosError
 from silograph.federation.folders import SiteFolder
-from silograph.federation.groups import LEAST_IN_GROUP
 from silograph.federation.refusals import Refused
 from silograph.federation.site.approvals import Approvals, check_readable, sha_of
 from silograph.federation.site.audit import AuditLog
@@ -281,13 +280,13 @@ def _groups(settings: SiteSettings, study: StudyFile, data: SiteData) -> list[st
         return []
     sizes = [len(some) for some in members_of(study, data, settings)]
     words = group_words(study.groups, sizes)
-    least, (first, second) = max(settings.min_tables, LEAST_IN_GROUP), study.groups
+    first, second = study.groups
     return [
         f"Leaves at the end, once, of your tables that {settings.groups} calls {first!r} and {second!r}, as they are:",
         *(f"  {name:<15}{text}" for name, text in words.items()),
-        f"No group has fewer than {least} tables. Where one or two tables of a group alone have an edge, these sums "
-        "tell its weights, though not whose they are; where none has it, that none has. Whoever knows all tables of a "
-        "group but one can work out that one's graph.",
+        f"No group has fewer than {settings.min_tables} tables. Where one or two tables of a group alone have an edge, "
+        "these sums tell its weights, though not whose they are; where none has it, that none has. Whoever knows all "
+        "tables of a group but one can work out that one's graph.",
         "Which table is in which group stays here. A label that changes is a change of the data: approve it anew.",
     ]
 

@@ -34,11 +34,13 @@ def members_of(study: StudyFile, data: SiteData, settings: SiteSettings) -> tupl
         return ()
     if not data.several or data.labels is None:
         raise Refused("groups", f"{data.place}: the study compares groups; expected several tables, and [table] groups")
+    least = settings.min_tables
+    if least < LEAST_IN_GROUP:  # of differences with other answers, too
+        raise Refused("groups", f"sums per group need min_tables of {LEAST_IN_GROUP} or more, site.toml has {least}")
     if unknown := data.labels.count(""):
         raise Refused("groups", f"{settings.groups}: expected a group for each table, but {unknown} have none")
     members = [tuple(k for k, label in enumerate(data.labels) if label == name) for name in study.groups]
     rest = tuple(k for k, label in enumerate(data.labels) if label not in study.groups)
-    least = max(settings.min_tables, LEAST_IN_GROUP)
     for name, some in zip((*study.groups, None), (*members, rest), strict=True):
         n_tables = len({data.known.sha256[str(data.tables[k].path)] for k in some})  # copies of one hide nobody
         if n_tables < least and (some or name is not None):
