@@ -189,7 +189,7 @@ def test_the_prompt_names_each_field_and_what_the_sums_tell(tmp_path):
     assert "A label that changes is a change of the data: approve it anew." in said
     assert "private" not in said
     label(consortium, "oslo", {"private-oslo-0": "other"})
-    assert "1 different tables are in neither group" in prompt(2)
+    assert "different tables in neither group: 1" in prompt(1)
 
 
 def test_an_approval_does_not_outlast_a_change_of_labels(tmp_path):
@@ -312,8 +312,8 @@ def test_sums_that_no_graphs_have_are_not_believed(tmp_path, monkeypatch, lie):
 @pytest.mark.parametrize(
     ("labels", "said"),
     [
-        ({f"private-oslo-{k}": "control" for k in (1, 3)}, "4 different tables are in group 'patient', the least is 5"),
-        ({"private-oslo-1": "other"}, "1 different tables are in neither group, the least is 5"),
+        ({f"private-oslo-{k}": "control" for k in (1, 3)}, "different tables in group 'patient': 4, the least is 5"),
+        ({"private-oslo-1": "other"}, "different tables in neither group: 1, the least is 5"),
         ({"private-oslo-1": "n/a"}, "expected a group for each table, but 1 have none"),
         ({"private-oslo-1": "no row"}, "expected a row for each silo, but 1 of 12 have none"),
     ],
@@ -347,7 +347,7 @@ def test_copies_of_a_table_hide_nobody(tmp_path):
     consortium = labelled(tmp_path, min_tables=3)
     for k in (3, 5, 7, 9, 11):
         consortium.patient("oslo", k).write_bytes(consortium.patient("oslo", 1).read_bytes())
-    assert "1 different tables are in group 'patient', the least is 3" in ended(consortium, groups=GROUPS)[2]
+    assert "different tables in group 'patient': 1, the least is 3" in ended(consortium, groups=GROUPS)[2]
 
 
 @pytest.mark.parametrize(

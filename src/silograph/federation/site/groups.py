@@ -45,7 +45,7 @@ def members_of(study: StudyFile, data: SiteData, settings: SiteSettings) -> tupl
         n_tables = len({data.known.sha256[str(data.tables[k].path)] for k in some})  # copies of one hide nobody
         if n_tables < least and (some or name is not None):
             which = "in neither group" if name is None else f"in group {name!r}"
-            raise Refused("groups", f"{settings.groups}: {n_tables} different tables are {which}, the least is {least}")
+            raise Refused("groups", f"{settings.groups}: different tables {which}: {n_tables}, the least is {least}")
     return tuple(members)
 
 
