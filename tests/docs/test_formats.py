@@ -147,6 +147,7 @@ def test_the_limits_of_a_study_are_those_of_the_page():
 def test_the_sites_file_has_these_keys_and_defaults(tmp_path):
     required = {"name": "oslo", "federation": "trial", "server": "localhost", "data": Path("oslo.csv")}
     chosen = {"key": "signals", "header": True, "keep_rows": "good", "person": "subject"}
+    chosen |= {"groups": Path("people.csv"), "groups_column": "diagnosis"}
     limits = {"min_samples": 20, "epsilon_total": 1.0, "sums_total": 1}
     path = write_site(tmp_path, SiteSettings(**required, **chosen, **limits))
     found = tomllib.loads(path.read_text(encoding="utf-8"))

@@ -10,9 +10,10 @@ import pytest
 from scipy.stats import ttest_ind
 from typer.testing import CliRunner
 
-from silograph import read_run
+from silograph import compare_groups, read_graph, read_run
 from silograph.cli.app import app
-from silograph.errors import ParameterError
+from silograph.cli.federation.run import _notes
+from silograph.errors import GraphError, ParameterError
 from silograph.federation.coordinator.run import open_run
 from silograph.federation.envelope import open_message
 from silograph.federation.groups import GROUP_FIELDS
@@ -22,6 +23,8 @@ from silograph.federation.study_file import parse_study
 from silograph.graph.graph import Graph
 from silograph.protocol.codec import decode_task, encode_task
 from silograph.protocol.messages import Task
+from silograph.report import write_report
+from silograph.runs.writer import adopt_results, begin_run
 from testing.conformance import EXACT, ONESHOT, digests
 from testing.consortium import NODES, SITES, Consortium, Loopback, approve, close, rewrite
 
@@ -141,6 +144,19 @@ def test_without_groups_a_labelled_consortium_ends_in_the_same_bits(tmp_path):
     assert not (results / "compare").exists()
     asked = consortium.finish(consortium.run(EXACT, groups=GROUPS))
     assert {name: one for name, one in digests(asked).items() if "compare" not in str(name)} == expected
+
+
+def test_the_comparison_goes_with_the_run_and_the_command_tells_it(tmp_path):
+    consortium, out = labelled(tmp_path), tmp_path / "out"
+    run = consortium.run(INDEPENDENT, groups=GROUPS)
+    results = consortium.finish(run)
+    begin_run(out, {"format": 1, "federation": str(tmp_path), "run": run.name})
+    adopt_results(out, results)
+    assert (out / "compare" / "first" / "graph.npz").is_file()
+    assert write_report(out).is_file()
+    assert said(out) in _notes(read_run(out).record, run, 5)
+    with pytest.raises(GraphError, match="the run's compare/ has Welch's test"):
+        compare_groups(out, dict.fromkeys(SITES, "a"))
 
 
 # --- what leaves ------------------------------------------------------------------------------------------------------
@@ -387,6 +403,19 @@ def test_a_patient_whose_label_changes_between_two_runs_is_not_given_away(tmp_pa
     assert ended(consortium, groups=GROUPS)[1] == "unapproved"
     label(consortium, "oslo")
     assert ended(consortium, groups=GROUPS)[0] == "done"
+
+
+def test_without_the_ledger_the_difference_would_be_the_patients_graph(tmp_path, monkeypatch):
+    monkeypatch.setattr("silograph.federation.site.gate.Gate.check_difference", lambda *args: None)
+    consortium, totals = labelled(tmp_path), []
+    for labels in ({}, {"private-oslo-0": "patient"}):
+        label(consortium, "oslo", labels)
+        run = consortium.run(INDEPENDENT, groups=GROUPS)
+        compared = consortium.finish(run) / "compare"
+        counts = json.loads((compared / "compare.json").read_text())["counts"]
+        totals.append(counts[0] * dense(read_graph(compared / "first" / "graph.npz")))
+    graph = read_run(consortium.folder / "oslo" / "results" / run.run_id).graphs["private-oslo-0"]
+    assert np.allclose(totals[1] - totals[0], dense(graph), atol=1e-10)
 
 
 def test_groups_of_another_study_are_told_apart_from_those_of_the_first(tmp_path):
