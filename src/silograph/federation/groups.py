@@ -13,6 +13,7 @@ from silograph.errors import ParameterError, ProtocolError
 from silograph.federation.names import names_of
 from silograph.methods.common.registry import spec_of
 from silograph.methods.common.settings import StudySettings
+from silograph.protocol.fixed import FRACTION_BITS
 from silograph.protocol.messages import FLAG, WEIGHTS, Field, Header, Parts
 from silograph.protocol.units import Units, units_of
 
@@ -66,7 +67,12 @@ def group_units(scalars: Mapping[str, float]) -> Units:
     return units_of(alpha=scalars["alpha"], quadratic=4 * scalars["beta"])
 
 
-def check_group_sums(parts: Parts, header: Header, source: str, *, n_silos: int) -> None:
+def square_step(scalars: Mapping[str, float]) -> float:
+    """To which the square of a weight is rounded as it is added."""
+    return float(2.0 ** (group_units(scalars).exponents["weight²"] - FRACTION_BITS))
+
+
+def check_group_sums(parts: Parts, header: Header, source: str, *, n_silos: int, units: Units) -> None:
     """Raise for sums that no graphs have: of more of them than there are, or with Σw² below (Σw)²/n."""
     place = f"{source}, {header.step}"
     counts = [float(parts[f"count_{side}"]) for side in SIDES]
@@ -74,5 +80,7 @@ def check_group_sums(parts: Parts, header: Header, source: str, *, n_silos: int)
         raise ProtocolError(f"{place}: expected two groups among {n_silos} silos, got {counts[0]:g} and {counts[1]:g}.")
     for side, count in zip(SIDES, counts, strict=True):
         total, squares = (np.asarray(parts[f"{name}_{side}"]) for name in ("sum", "squares"))
-        if (total * total > count * squares * (1 + SLACK)).any() or (squares > total * total * (1 + SLACK)).any():
+        off = count * SLACK * 2.0 ** units.exponents["weight²"]  # squares of small weights are rounded away
+        least, most = total * total / count, total * total
+        if (least > squares * (1 + SLACK) + off).any() or (squares > most * (1 + SLACK) + off).any():
             raise ProtocolError(f"{place}: expected sums and sums of squares of weights ≥ 0, got others.")

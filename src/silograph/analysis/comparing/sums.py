@@ -14,7 +14,7 @@ from scipy.special import stdtr
 from silograph._util.types import Vector
 from silograph.analysis.comparing.columns import LEVEL, false_discovery
 
-FLAT = 1e-12  # of Σw²: a spread below is rounding
+FLAT, ROUNDED = 1e-12, 1e3  # of Σw², and of the steps of its terms: a spread below is rounding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -24,6 +24,7 @@ class GroupSums:
     count: int
     total: Vector  # Σw, by pair
     squares: Vector  # Σw²
+    step: float  # to which each square was rounded
 
     @property
     def mean(self) -> Vector:
@@ -34,7 +35,7 @@ class GroupSums:
     def error_square(self) -> Vector:
         """The square of the mean's standard error, s²/n."""
         spread = self.squares - self.total**2 / self.count
-        spread[spread <= FLAT * self.squares] = 0.0
+        spread[spread <= FLAT * self.squares + ROUNDED * self.count * self.step] = 0.0
         return np.asarray(spread / (self.count - 1) / self.count)
 
 

@@ -11,7 +11,7 @@ from silograph.analysis.tables import TableFacts, doubts_about_tables
 from silograph.engine.study import StudyResult
 from silograph.federation.coordinator.history import History
 from silograph.federation.coordinator.run import CoordinatorRun
-from silograph.federation.groups import SIDES
+from silograph.federation.groups import SIDES, square_step
 from silograph.federation.study_file import StudyFile
 from silograph.graph.pairs import Pairs
 from silograph.protocol.messages import Total
@@ -47,14 +47,16 @@ def write_results(
     with writing_folder(run.results, replace=True) as inside:
         write_run(inside, study_run(learned, study.settings, pairs, context))
         if per_group is not None and study.groups is not None:
-            first, second = (_sums_of(per_group, side) for side in SIDES)
+            step = square_step({"alpha": learned.alpha, "beta": learned.beta})
+            first, second = (_sums_of(per_group, side, step) for side in SIDES)
             place, sha = RunLayout(inside).compare, study.sha256
             write_sums_comparison(place, study.groups, (first, second), pairs, run.nodes, study_sha256=sha)
 
 
-def _sums_of(per_group: Total, side: str) -> GroupSums:
+def _sums_of(per_group: Total, side: str, step: float) -> GroupSums:
     count = int(per_group.number(f"count_{side}"))
-    return GroupSums(count=count, total=per_group.vector(f"sum_{side}"), squares=per_group.vector(f"squares_{side}"))
+    total, squares = (per_group.vector(f"{name}_{side}") for name in ("sum", "squares"))
+    return GroupSums(count=count, total=total, squares=squares, step=step)
 
 
 def _federation(run: CoordinatorRun, study: StudyFile, history: History) -> FederationRecord:

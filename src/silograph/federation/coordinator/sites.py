@@ -159,7 +159,7 @@ class Sites:
         def parse(site: str, reply: VerifiedMessage) -> Update | Subtotal:
             answer = self._parse_answer(site, reply, task, GROUP_FIELDS, units)
             opened = add_answers([answer], GROUP_FIELDS, units)
-            check_group_sums(opened.parts, task.header, site, n_silos=opened.n_silos)
+            check_group_sums(opened.parts, task.header, site, n_silos=opened.n_silos, units=units)
             return answer
 
         return add_answers(self._ask_all(message, parse, largest=self._largest(GROUP_FIELDS)), GROUP_FIELDS, units)
