@@ -25,6 +25,7 @@ from silograph.methods.common.registry import built_in
 from silograph.methods.common.settings import StudySettings
 from silograph.privacy.settings import Privacy
 from silograph.runs.comparison_files import NUMBERS, ComparisonRecord
+from silograph.runs.sums_comparison import SUMS_NUMBERS, SumsRecord
 from testing.consortium import Consortium, Loopback, close
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
@@ -146,6 +147,7 @@ def test_the_limits_of_a_study_are_those_of_the_page():
 def test_the_sites_file_has_these_keys_and_defaults(tmp_path):
     required = {"name": "oslo", "federation": "trial", "server": "localhost", "data": Path("oslo.csv")}
     chosen = {"key": "signals", "header": True, "keep_rows": "good", "person": "subject"}
+    chosen |= {"groups": Path("people.csv"), "groups_column": "diagnosis"}
     limits = {"min_samples": 20, "epsilon_total": 1.0, "sums_total": 1}
     path = write_site(tmp_path, SiteSettings(**required, **chosen, **limits))
     found = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -306,3 +308,9 @@ def test_the_files_and_keys_of_a_comparison_are_listed():
     heads = ["compare.json"]  # of the last table
     listed = [key for key in keys(told) if key not in heads]
     assert sorted(listed) == sorted([*(name for name in files if name not in heads), *NUMBERS, *record])
+
+
+def test_the_files_and_keys_of_a_comparison_between_sites_are_listed():
+    record = [field.name for field in fields(SumsRecord)]
+    files = ["edges.csv", "first/", "second/", "compare.json"]
+    assert sorted(keys(section("run-folder.md", "compare between sites"))) == sorted([*files, *SUMS_NUMBERS, *record])

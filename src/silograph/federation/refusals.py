@@ -13,6 +13,8 @@ REASONS = {
     "samples": "its data have fewer samples than it allows to be learned from",
     "scale": "its mean squared difference is outside the range that the study gives: its units may be other ones",
     "tables": "has fewer tables than it allows to be learned from",
+    "groups": "cannot compare the groups of the study: it does not say who is of which, or too few are of one; the "
+    "reason is in its own log",
     "method": "does not allow this method, or not this many local steps of it",
     "rounds": "has answered as many rounds as it allows; its engineer may approve the study anew or raise the limit",
     "budget": "its people allow no more to be told: the study would exceed what all studies together may cost, or has "

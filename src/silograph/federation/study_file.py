@@ -17,6 +17,7 @@ from silograph._util.documents import check_keys, fill, fit_value, parse_toml, p
 from silograph.data.ranks import Transform
 from silograph.errors import ParameterError
 from silograph.federation.fingerprints import FINGERPRINT
+from silograph.federation.groups import groups_of_study
 from silograph.federation.names import check_site_name, name_of, names_of, read_nodes, study_name_of
 from silograph.graph.allowed import choose_pairs
 from silograph.graph.pairs import Pairs
@@ -37,6 +38,7 @@ TOP_KEYS = (
     "transform",
     "scale",
     "share_graphs",
+    "groups",
     "allow",
     "forbid",
     "learn",
@@ -103,6 +105,7 @@ class StudyFile:
     transform: Transform
     scale: tuple[float, float] | None  # in which each silo's mean squared difference must lie
     share_graphs: bool
+    groups: tuple[str, str] | None  # of patients, which are compared; None: nothing is
     allow: NamedPairs | None
     forbid: NamedPairs | None
     settings: StudySettings
@@ -154,6 +157,7 @@ def parse_study(data: bytes, *, source: str) -> StudyFile:
             transform=fit_value(top.get("transform", "none"), Transform, "transform"),
             scale=_scale(top["scale"]) if "scale" in top else None,
             share_graphs=fit_value(top.get("share_graphs", True), bool, "share_graphs"),
+            groups=groups_of_study(top["groups"], settings) if "groups" in top else None,
             allow=_pairs(top["allow"], "allow") if "allow" in top else None,
             forbid=_pairs(top["forbid"], "forbid") if "forbid" in top else None,
             settings=settings,

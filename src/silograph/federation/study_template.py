@@ -19,6 +19,7 @@ standardize = true  # every site scales each node to unit variance first: units 
 {share_graphs}
 # missing_nodes = "allow"  # where some tables lack nodes: absent, constant or empty columns
 # missing = "pairs"  # where cells are empty: each pair from the rows that have both; "rows": leave rows with gaps out
+# groups = ["patient", "control"]  # with open sums, where sites have many patients: compared at the end, by sums
 # forbid = [["a", "b"]]  # pairs of nodes that cannot be edges; or allow = […]: the only ones that can
 
 [learn]

@@ -135,7 +135,8 @@ def _graphs_of(learned: RunData | Fitted | str | os.PathLike[str]) -> tuple[Mapp
     if away:
         raise GraphError(
             f"Expected the graph of each silo, but {len(away)} are not in this folder ({list_names(away)}): they "
-            "stayed at their sites. Graphs can be compared where they are."
+            "stayed at their sites. Graphs can be compared where they are; between sites with many patients, the study "
+            "asks for it (groups in study.toml), and the run's compare/ has Welch's test."
         )
     return learned.graphs, learned.main
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rich.progress import Progress, TaskID
 
+from silograph._util.documents import parse_json
 from silograph._util.locks import Lock
 from silograph.cli.folders import federation_folder
 from silograph.cli.progress import progress_bar
@@ -20,6 +21,7 @@ from silograph.federation.nvflare.authority import read_federation
 from silograph.federation.nvflare.session import ServerSession
 from silograph.federation.refusals import PASSING
 from silograph.federation.study_file import read_study
+from silograph.runs.comparison_files import COMPARED
 from silograph.runs.layout import FEDERATION, RunLayout
 from silograph.runs.record import RunRecord, read_record
 from silograph.runs.writer import adopt_results, check_output
@@ -103,6 +105,9 @@ def _notes(record: RunRecord, run: CoordinatorRun, rounds: int) -> list[str]:
         notes.append(f"Without {site} ({reason}): the result is the optimum of the other sites.")
     if about.rejected_answers:
         notes.append(f"{about.rejected_answers} answers were not believed; they are in {run.quarantine}.")
+    compared = RunLayout(run.results).compare / COMPARED
+    if compared.is_file():
+        notes.append(str(parse_json(compared.read_bytes())["says"]))
     kept = [silo.name for silo in record.silos if not silo.graph_shared]
     if kept:
         notes.append(f"Graphs kept at their sites: {', '.join(kept)}.")

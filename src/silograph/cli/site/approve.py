@@ -16,7 +16,8 @@ from silograph.federation.site.approvals import Approvals, check_readable, sha_o
 from silograph.federation.site.audit import AuditLog
 from silograph.federation.site.data import SiteData, look_at_data
 from silograph.federation.site.doubts import SAID_BY_STUDY, doubts_at_home
-from silograph.federation.site.leaving import GRAPHS, fields_up, promises, weak_promises, words_of
+from silograph.federation.site.groups import members_of
+from silograph.federation.site.leaving import GRAPHS, fields_up, group_words, promises, weak_promises, words_of
 from silograph.federation.site.ledger import Comparison, Ledger, Reading
 from silograph.federation.site.openings import Opening
 from silograph.federation.site.persons import units_of_one
@@ -129,7 +130,7 @@ def _look_at(home: Path, settings: SiteSettings, study: StudyFile) -> tuple[Site
     try:
         data = look_at_data(settings, home)
         data.check_nodes(study.nodes or data.names, settings.name, missing_nodes=study.settings.missing_nodes)
-        return data, Ledger(home).compare(data, Reading.of(study))
+        return data, Ledger(home).compare(data, Reading.of(study), members_of(study, data, settings))
     except Refused as error:
         cure = f"\n{SAID_BY_STUDY}" if "missing" in error.detail else ""
         raise SilosError(
@@ -268,10 +269,28 @@ def _leaves_together(settings: SiteSettings, study: StudyFile, data: SiteData) -
         lines += _fields(("reported",), words="the number of samples of all your tables together, and their mean scale")
     if any(name in GRAPHS for name in rounds):
         lines += ["The SUM of your tables' graphs leaves this site, in the rounds. The graph of no table does."]
+    lines += _groups(settings, study, data)
     return [
         *lines,
         *([] if privacy.noisy else ["Whoever knows all your tables but one can work out that one's part of each sum."]),
         "Stays: every table's own numbers, graph and contribution; names of patients and files; site.toml.",
+    ]
+
+
+def _groups(settings: SiteSettings, study: StudyFile, data: SiteData) -> list[str]:
+    """The sums per group, and what they tell of one patient."""
+    if study.groups is None:
+        return []
+    sizes = [len(some) for some in members_of(study, data, settings)]
+    words = group_words(study.groups, sizes)
+    first, second = study.groups
+    return [
+        f"Leaves at the end, once, of your tables that {settings.groups} calls {first!r} and {second!r}, as they are:",
+        *(f"  {name:<15}{text}" for name, text in words.items()),
+        f"No group has fewer than {settings.min_tables} tables. Where one or two tables of a group alone have an edge, "
+        "these sums tell its weights, though not whose they are; where none has it, that none has. Whoever knows all "
+        "tables of a group but one can work out that one's graph.",
+        "Which table is in which group stays here. A label that changes is a change of the data: approve it anew.",
     ]
 
 

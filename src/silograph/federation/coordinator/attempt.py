@@ -79,7 +79,9 @@ def _go_on(
     largest_cost = _largest_cost(study)
     some = study.settings.may_lack_nodes
     keys = _plan_keys(run, study, pairs, trust) if study.settings.privacy.masked else None
-    sites = Sites(channel, pairs, largest_cost=largest_cost, missing_nodes=some, keys=keys)
+    sites = Sites(
+        channel, pairs, largest_cost=largest_cost, missing_nodes=some, keys=keys, groups=study.groups is not None
+    )
     history.add_event("resumed" if run.checkpoint.exists() else "started", reason=attempt)
     try:
         _learn(run, sites, history)
@@ -132,4 +134,13 @@ def _learn(run: CoordinatorRun, sites: Sites, history: History) -> None:
     for record in learned.history:  # one may be missing after a crash between checkpoint and history
         if ("learn", record["round"]) not in known:
             history.add_round("learn", record, seconds=0.0, bytes_down=0, bytes_up=0)
-    write_results(run, study, learned, sites.cohort.pairs, sites.n_silos, history, seconds=time.monotonic() - started)
+    write_results(
+        run,
+        study,
+        learned,
+        sites.cohort.pairs,
+        sites.n_silos,
+        history,
+        seconds=time.monotonic() - started,
+        per_group=sites.per_group,
+    )

@@ -5,16 +5,21 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from silograph._util.files import writing_folder
+from silograph.analysis.comparing.sums import GroupSums
 from silograph.analysis.doubts import Doubt
 from silograph.analysis.tables import TableFacts, doubts_about_tables
 from silograph.engine.study import StudyResult
 from silograph.federation.coordinator.history import History
 from silograph.federation.coordinator.run import CoordinatorRun
+from silograph.federation.groups import SIDES, square_step
 from silograph.federation.study_file import StudyFile
 from silograph.graph.pairs import Pairs
+from silograph.protocol.messages import Total
 from silograph.runs.consensus import fixed_consensus
+from silograph.runs.layout import RunLayout
 from silograph.runs.record import FederationRecord, finite
 from silograph.runs.results import RunContext, study_run
+from silograph.runs.sums_comparison import write_sums_comparison
 from silograph.runs.writer import write_results as write_run
 
 
@@ -27,8 +32,9 @@ def write_results(
     history: History,
     *,
     seconds: float,
+    per_group: Total | None = None,
 ) -> None:
-    """Write graphs, history and record, whole or not at all."""
+    """Write graphs, history and record, and the comparison of groups, if there is one: whole or not at all."""
     context = RunContext(
         nodes=run.nodes,
         sources={site: _source(learned.reported.get(site, {}), n_silos[site]) for site in run.sites},
@@ -49,6 +55,17 @@ def write_results(
             options={**context.options, "missing": study.missing},
         )
         write_run(inside, replace(study_run(learned, study.settings, pairs, context), fixed=fixed))
+        if per_group is not None and study.groups is not None:
+            step = square_step({"alpha": learned.alpha, "beta": learned.beta})
+            first, second = (_sums_of(per_group, side, step) for side in SIDES)
+            place, sha = RunLayout(inside).compare, study.sha256
+            write_sums_comparison(place, study.groups, (first, second), pairs, run.nodes, study_sha256=sha)
+
+
+def _sums_of(per_group: Total, side: str, step: float) -> GroupSums:
+    count = int(per_group.number(f"count_{side}"))
+    total, squares = (per_group.vector(f"{name}_{side}") for name in ("sum", "squares"))
+    return GroupSums(count=count, total=total, squares=squares, step=step)
 
 
 def _federation(run: CoordinatorRun, study: StudyFile, history: History) -> FederationRecord:

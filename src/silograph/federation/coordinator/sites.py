@@ -30,6 +30,7 @@ from silograph.federation.coordinator.request import (
     TroubleFound,
 )
 from silograph.federation.envelope import SignedMessage, VerifiedMessage
+from silograph.federation.groups import GROUP_FIELDS, check_group_sums, group_units
 from silograph.graph.pairs import Pairs
 from silograph.methods.common.presence import nodes_of
 from silograph.protocol.checks import check_masked, check_opened, check_subtotal, check_update
@@ -54,12 +55,15 @@ class Sites:
         largest_cost: float = np.inf,
         missing_nodes: bool = False,
         keys: KeyExchange | None = None,
+        groups: bool = False,
     ) -> None:
         self.sites, self._pairs = channel.run.silos, pairs
         self.n_silos: dict[str, int] = {}  # of each site, as it said when it was greeted first
         self._largest_cost = largest_cost
         self._missing_nodes = missing_nodes  # whether sites may lack some
         self._keys = keys  # of a masked study
+        self._groups = groups  # whether the study ends with sums per group,
+        self.per_group: Total | None = None  # and these, once it has
         self.nodes: Mapping[str, IntVector | None] = dict.fromkeys(self.sites) if not missing_nodes else {}
         self.traffic = Traffic()  # of the last exchange
         self._channel = channel
@@ -126,8 +130,11 @@ class Sites:
         """Send the sites the consensus and its certificate; receive the graphs of those that give theirs away."""
         header = Header(run=self._channel.run.run_id, method="finish", step="finish", round=1)
         task = Task(header=header, parts={"consensus": outcome.consensus, "certificate": outcome.certificate})
-        fields = graph_fields(self._missing_nodes)
         message = self._channel.message("finish", encode_task(task))
+        if self._groups:
+            self.per_group = self._sum_groups(message, task)
+            return {}
+        fields = graph_fields(self._missing_nodes)
 
         def parse_graph(site: str, reply: VerifiedMessage) -> Parts | None:
             if reply.head.get("code") == "kept":
@@ -144,6 +151,18 @@ class Sites:
         if self._missing_nodes:
             self.nodes = {site: nodes_of(self._pairs, np.asarray(parts["has"])) for site, parts in sent.items()}
         return {site: np.asarray(parts["graph"]) for site, parts in sent.items()}
+
+    def _sum_groups(self, message: SignedMessage, task: Task) -> Total:
+        """The sums per group, over all sites."""
+        units = group_units(dict(self._scalars or {}))
+
+        def parse(site: str, reply: VerifiedMessage) -> Update | Subtotal:
+            answer = self._parse_answer(site, reply, task, GROUP_FIELDS, units)
+            opened = add_answers([answer], GROUP_FIELDS, units)
+            check_group_sums(opened.parts, task.header, site, n_silos=opened.n_silos, units=units)
+            return answer
+
+        return add_answers(self._ask_all(message, parse, largest=self._largest(GROUP_FIELDS)), GROUP_FIELDS, units)
 
     @property
     def evidence(self) -> Mapping[str, Mapping[str, float]]:

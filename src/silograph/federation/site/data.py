@@ -14,6 +14,7 @@ from silograph.data.folders import FoundTable, find_tables
 from silograph.data.readers import Signals
 from silograph.errors import SilographError, SilosError
 from silograph.federation.refusals import Refused
+from silograph.federation.site.labels import read_labels
 from silograph.federation.site.settings import SiteSettings
 
 Stamp = tuple[int, int, int]  # size, time of change, number of the file
@@ -54,6 +55,7 @@ class SiteData:
     known: Fingerprint
     version: str
     several: bool  # whether it is tables that count, rather than the rows of one
+    labels: tuple[str, ...] | None = None  # of several: each one's group, where the site says
 
     @property
     def place(self) -> str:
@@ -98,9 +100,10 @@ def tables_of(settings: SiteSettings, folder: Path) -> tuple[FoundTable, ...]:
     return tuple(found)
 
 
-def version_of(settings: SiteSettings, data: str | Sequence[Sequence[str]]) -> str:
-    """The version of the data, for which an approval holds: of the files' checksums and of how they are read."""
+def version_of(settings: SiteSettings, data: str | Sequence[Sequence[str]], labels: Sequence[str] | None = None) -> str:
+    """The version of the data, for which an approval holds: of files' checksums, how they are read, and the groups."""
     how = [data, sorted(_no_nodes(settings)), settings.key, settings.header, settings.keep_rows]
+    how += [] if labels is None else [labels]
     return sha256(json.dumps(how).encode()).hexdigest()
 
 
@@ -113,11 +116,14 @@ def look_at_data(settings: SiteSettings, folder: Path, before: Fingerprint | Non
         several = settings.has_several(folder)
         opened = (options.open_some(table.path)[0] if several else options.open(table.path) for table in tables)
         nodes = tuple(signals.names for signals in opened)
+        labels = read_labels(settings, folder, tables) if several else None
     except (SilographError, OSError) as error:
         raise Refused("data", f"{settings.data_shown}: {error}") from error
     sums = [(table.name, known.sha256[str(table.path)]) for table in tables]
-    version = version_of(settings, sums if several else sums[0][1])
-    return SiteData(tables=tables, nodes=nodes, options=options, known=known, version=version, several=several)
+    version = version_of(settings, sums if several else sums[0][1], labels)
+    return SiteData(
+        tables=tables, nodes=nodes, options=options, known=known, version=version, several=several, labels=labels
+    )
 
 
 def table_options(settings: SiteSettings) -> TableOptions:

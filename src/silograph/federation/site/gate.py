@@ -15,6 +15,7 @@ from silograph.federation.refusals import Refused
 from silograph.federation.site.approvals import MOST_PENDING, Approvals
 from silograph.federation.site.budget import Budget
 from silograph.federation.site.data import Fingerprint, SiteData, look_at_data
+from silograph.federation.site.groups import members_of
 from silograph.federation.site.ledger import Ledger, Reading
 from silograph.federation.site.openings import Opening
 from silograph.federation.site.persons import units_of_one
@@ -56,6 +57,7 @@ class Gate:
         data = self.look()
         # First: no approval mends a table with others
         data.check_nodes(nodes, self._settings.name, missing_nodes=study.settings.missing_nodes)
+        members_of(study, data, self._settings)  # nor one with too few in a group
         if before not in (None, data.version):
             raise Refused("data-changed", f"{data.place}: has changed since the run began")
         approval = self._approvals.get(study.sha256)
@@ -67,10 +69,10 @@ class Gate:
             self.ledger.rows(data, Reading.of(study))  # they must be written down before an answer
         except SignalError as error:
             raise Refused("data", f"{data.place}: {error}") from error
-        self.check_difference(study, asked_by, data.version)
+        self.check_difference(study, asked_by, data)
         return data
 
-    def check_difference(self, study: StudyFile, asked_by: str, version: str) -> None:
+    def check_difference(self, study: StudyFile, asked_by: str, data: SiteData) -> None:
         """Refuse a version that differs too little from those answered before, unless people approved it despite that.
 
         It is asked when a run begins and again before the first answer: meanwhile, others may have been answered.
@@ -78,7 +80,9 @@ class Gate:
         """
         if study.settings.privacy.noisy:
             return
-        objection = self.ledger.compare_version(Reading.of(study).version(version)).objection(self._settings)
+        version, groups = data.version, members_of(study, data, self._settings)
+        comparison = self.ledger.compare_version(Reading.of(study).version(version), groups)
+        objection = comparison.objection(self._settings)
         if objection is not None and not self._despite(study, version):
             cure = "to answer all the same, approve it with --despite-difference"
             self._refuse(study, asked_by, f"the table has changed, to version {version}: {objection}; {cure}")
@@ -105,7 +109,8 @@ class Gate:
             self.budget.charge(opening, self._settings, run=run, despite=despite)
             self._charged.add(opening)
         if not opening.noisy:
-            self.ledger.note(opening.version, study=study.sha256, run=run)
+            groups = members_of(study, data, self._settings)
+            self.ledger.note(opening.version, study=study.sha256, run=run, groups=groups)
 
     def _check_draw(self, study: StudyFile, opening: Opening) -> None:
         """One approval is of one draw of noise: else a site that says its data changed would have ours told again."""

@@ -1,11 +1,12 @@
 """What leaves a site once it approves a study, field by field, in words: as the steps of set-up and method have it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import exp
 
 import numpy as np
 
 from silograph.errors import ParameterError
+from silograph.federation.groups import SIDES
 from silograph.federation.study_file import StudyFile
 from silograph.graph.pairs import Pairs
 from silograph.methods.common.registry import spec_of
@@ -103,6 +104,18 @@ def words_of(fields: tuple[str, ...], privacy: Privacy = OPEN, *, several: bool 
         return words
     for yours, its in {"your": "its", "you are": "it is", "you have": "it has"}.items():
         words = {name: text.replace(yours, its) for name, text in words.items()}
+    return words
+
+
+def group_words(groups: tuple[str, str], sizes: Sequence[int]) -> Mapping[str, str]:
+    """Each field of the sums per group in words; `sizes` are those of this site's groups."""
+    words = dict[str, str]()
+    for side, name, size in zip(SIDES, groups, sizes, strict=True):
+        words |= {
+            f"count_{side}": f"how many they are in {name!r}: {size}",
+            f"sum_{side}": f"the sum of the graphs in {name!r}: of the weights, for each pair of nodes",
+            f"squares_{side}": f"the sum of the squares of the weights in {name!r}, for each pair of nodes",
+        }
     return words
 
 

@@ -22,6 +22,9 @@ where it came or went, but hides nobody: groups are as large as the number of th
     ledger/VERSION.rows    8 bytes per row, its keyed hash, sorted; the last bit says whether it is whole. Of a version
                            that was read in another way, VERSION-rows, VERSION-rows-some-ranks and so on
     ledger/VERSION.tables  the same per table, made of its rows' hashes: whatever its format, and in whatever order
+    ledger/VERSION.order   the same of tables, in their order instead of sorted: where a study compares groups of them
+    ledger/NAME.group      of a group of tables whose own sums were told, their hashes, sorted; NAME is their SHA-256.
+                           It is a sum over some tables, as a version is one over all: so both divide each other
     ledger/VERSION.json    how many of them, when first and last, which studies, runs and rounds. It is on the disk
                            before the first answer leaves: a version without it was never answered for
 """
@@ -51,6 +54,7 @@ from silograph.federation.study_file import StudyFile
 
 Rows = NDArray[np.uint64]  # a hash per row or per table, sorted; equal ones are numbered, so that no two are alike
 Unit = Literal["row", "table"]
+Groups = Sequence[Sequence[int]]  # of tables, by their numbers in the order of a version
 UNITS: tuple[Unit, ...] = ("row", "table")
 HASH_BYTES, KEY_BYTES = 8, 32
 WHOLE = np.uint64(1)  # the bit of a hash that says so
@@ -147,7 +151,8 @@ class Ledger:
         """The rows, or the tables, as this version has them; they are read once for each version."""
         version = reading.version(data.version)
         path = self._path(version, "table" if data.several else "row")
-        if not path.exists():
+        order = self._folder / f"{version}.order"
+        if not path.exists() or (data.several and not order.exists()):
             self._folder.mkdir(exist_ok=True, mode=0o700)
             with locked(self._folder / "lock"):
                 key = self._key()
@@ -155,7 +160,9 @@ class Ledger:
             data.check_unchanged()
             found = _hash_tables(hashed, key, len(data.names), reading) if data.several else hashed[0].rows
             with locked(self._folder / "lock"):
-                write_bytes(path, found.tobytes(), durable=True, under_lock=True)
+                if data.several:
+                    write_bytes(order, found.tobytes(), durable=True, under_lock=True)
+                write_bytes(path, np.sort(found).tobytes(), durable=True, under_lock=True)
         return self._read_rows(version)
 
     def _hash_rows(self, signals: Signals, key: bytes, reading: Reading) -> "HashedTable":
@@ -166,15 +173,20 @@ class Ledger:
         found = [self._read(path) for path in self._folder.glob("*.json")]
         return sorted(found, key=lambda each: each.first)
 
-    def compare(self, data: SiteData, reading: Reading = AS_THEY_ARE) -> Comparison:
-        """How this version differs from all that were answered for; if it was itself, nothing new can be shown."""
-        self.rows(data, reading)
-        return self.compare_version(reading.version(data.version))
+    def compare(self, data: SiteData, reading: Reading = AS_THEY_ARE, groups: Groups = ()) -> Comparison:
+        """How this version differs from all that were answered for; if it was itself, nothing new can be shown.
 
-    def compare_version(self, version: str) -> Comparison:
+        With `groups` of its tables, sums over each are told, too.
+        """
+        self.rows(data, reading)
+        return self.compare_version(reading.version(data.version), groups)
+
+    def compare_version(self, version: str, groups: Groups = ()) -> Comparison:
         """The same of a version whose rows were read before."""
         rows, unit = self._read_rows(version), self._unit(version)
-        if (self._folder / f"{version}.json").exists():
+        new = [some for some in self._hashes_of(version, groups) if not self._group_path(some).exists()]
+        known = (self._folder / f"{version}.json").exists()
+        if known and not new:
             return Comparison(unit=unit, size=rows.size)
         answered = self.answered()
         earlier = [each for each in answered if self._unit(each.version) == unit]
@@ -187,15 +199,18 @@ class Ledger:
         return Comparison(
             unit=unit,
             size=rows.size,
-            changes=tuple(changes),
-            fewest=fewest_told_apart(kept, rows),
+            changes=() if known else tuple(changes),
+            fewest=_fewest_of_all([*kept, *self._groups_told(unit)], new if known else [rows, *new]),
             others=len(answered) - len(earlier),
         )
 
-    def note(self, version: str, *, study: str, run: str) -> None:
+    def note(self, version: str, *, study: str, run: str, groups: Groups = ()) -> None:
         """Write down that a round is about to be answered; a version, or a run, that is new outlasts a power cut."""
         path, now = self._folder / f"{version}.json", datetime.now(UTC).isoformat(timespec="microseconds")
         with locked(self._folder / "lock"):
+            for some in self._hashes_of(version, groups):
+                if not (group := self._group_path(some)).exists():
+                    write_bytes(group, some.tobytes(), durable=True, under_lock=True)
             if path.exists():
                 before = self._read(path)
                 first, size, studies = before.first, before.size, before.studies
@@ -216,6 +231,20 @@ class Ledger:
             write_bytes(path, secrets.token_bytes(KEY_BYTES), durable=True)  # for its owner only
         return path.read_bytes()
 
+    def _groups_told(self, unit: Unit) -> list[Rows]:
+        """The tables of each group whose own sums were told."""
+        return [_read_hashes(path) for path in sorted(self._folder.glob("*.group"))] if unit == "table" else []
+
+    def _hashes_of(self, version: str, groups: Groups) -> list[Rows]:
+        """The hashes of the tables of each group, sorted."""
+        if not groups:
+            return []
+        order = _read_hashes(self._folder / f"{version}.order")
+        return [np.sort(order[list(some)]) for some in groups]
+
+    def _group_path(self, some: Rows) -> Path:
+        return self._folder / f"{sha256(some.tobytes()).hexdigest()}.group"
+
     def _path(self, version: str, unit: Unit) -> Path:
         return self._folder / f"{version}.{unit}s"
 
@@ -223,11 +252,7 @@ class Ledger:
         return "table" if self._path(version, "table").exists() else "row"
 
     def _read_rows(self, version: str) -> Rows:
-        path = self._path(version, self._unit(version))
-        try:
-            return np.frombuffer(path.read_bytes(), dtype=np.uint64)
-        except (OSError, ValueError) as error:
-            raise ParameterError(f"{path}: cannot be read ({error}). Put back a copy from your backup.") from error
+        return _read_hashes(self._path(version, self._unit(version)))
 
     def _read(self, path: Path) -> Answered:
         try:
@@ -257,6 +282,12 @@ def fewest_told_apart(earlier: Sequence[Rows], rows: Rows) -> int | None:
     parts = [*sizes(inside & whole)[divided], *sizes(~inside & whole)[divided]]
     parts += [np.count_nonzero(~old & whole)] if not old.all() else []
     return min(map(int, parts), default=None)
+
+
+def _fewest_of_all(earlier: Sequence[Rows], new: Sequence[Rows]) -> int | None:
+    """The same where several sums are told at once: each divides what those before it left together."""
+    found = [fewest_told_apart([*earlier, *new[:number]], one) for number, one in enumerate(new)]
+    return min((fewest for fewest in found if fewest is not None), default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,27 +326,35 @@ def _hash_rows(table: Signals, key: bytes, centre: Path, reading: Reading) -> Ha
             digits = np.ascontiguousarray(rows - middle, dtype=np.float32) + np.float32(0)  # -0 becomes 0
         for row in digits:
             found += blake2b(row, digest_size=HASH_BYTES, key=key, person=names).digest()
-    hashes = _numbered(np.frombuffer(bytes(found), dtype=np.uint64), np.concatenate(whole))
-    return HashedTable(hashes, table.n_nodes, bool((least < most).all()))
+    hashes = _told_apart(np.frombuffer(bytes(found), dtype=np.uint64), np.concatenate(whole))
+    return HashedTable(np.sort(hashes), table.n_nodes, bool((least < most).all()))
 
 
 def _hash_tables(tables: Sequence[HashedTable], key: bytes, n_nodes: int, reading: Reading) -> Rows:
-    """A keyed hash per table: the same for the same rows, in any order and any format."""
+    """A keyed hash per table, in their order: the same for the same rows, in any order and any format."""
     persons = [b"some" if reading.some and not one.varies else b"table" for one in tables]
     digests = [
         blake2b(one.rows.tobytes(), digest_size=HASH_BYTES, key=key, person=person)
         for one, person in zip(tables, persons, strict=True)
     ]
     whole = [one.varies and one.n_nodes == n_nodes and bool((one.rows & WHOLE).all()) for one in tables]
-    return _numbered(np.frombuffer(b"".join(one.digest() for one in digests), dtype=np.uint64), np.array(whole))
+    return _told_apart(np.frombuffer(b"".join(one.digest() for one in digests), dtype=np.uint64), np.array(whole))
 
 
-def _numbered(hashes: Rows, whole: np.ndarray) -> Rows:
-    """Sorted, equal ones told apart by their number, and whole ones from others by the last bit."""
+def _told_apart(hashes: Rows, whole: np.ndarray) -> Rows:
+    """Equal ones told apart by their number, and whole ones from others by the last bit."""
     order = np.argsort(hashes, kind="stable")
-    hashes, bits = hashes[order], whole[order].astype(np.uint64)
-    again = np.arange(hashes.size) - np.searchsorted(hashes, hashes)  # 0 for the first of equal ones
-    return np.sort(((hashes ^ (again.astype(np.uint64) * ODD)) & ~WHOLE) | bits)
+    sorted_ = hashes[order]
+    again = np.empty(hashes.size, dtype=np.uint64)
+    again[order] = np.arange(hashes.size) - np.searchsorted(sorted_, sorted_)  # 0 for the first of equal ones
+    return ((hashes ^ (again * ODD)) & ~WHOLE) | whole.astype(np.uint64)
+
+
+def _read_hashes(path: Path) -> Rows:
+    try:
+        return np.frombuffer(path.read_bytes(), dtype=np.uint64)
+    except (OSError, ValueError) as error:
+        raise ParameterError(f"{path}: cannot be read ({error}). Put back a copy from your backup.") from error
 
 
 def _digest_of_names(table: Signals) -> bytes:

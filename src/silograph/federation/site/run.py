@@ -17,6 +17,7 @@ from silograph.federation.identity import Signer, Trust
 from silograph.federation.keys import Terms, digest_of_names
 from silograph.federation.refusals import Refused
 from silograph.federation.site.data import SiteData, fingerprint, stamps_of, tables_of
+from silograph.federation.site.groups import Told, members_of, sum_groups
 from silograph.federation.site.masking import Masking, restrict
 from silograph.federation.site.noise import KeptNoise, NoiseKey, plan_at_site, protect_answer, protect_silos
 from silograph.federation.site.results import OwnResults
@@ -65,6 +66,7 @@ class SiteRun:
     kept: RunStore
     last: LastAnswer | None = None
     masking: Masking | None = None  # of a masked study, once its key was asked for
+    told: Told | None = None  # the sums per group, with which the run is over
     seconds: float = 0.0  # of computing the last answer, for the site's log
 
     def restore(self) -> None:
@@ -76,6 +78,7 @@ class SiteRun:
                 bits = np.frombuffer(bytes.fromhex(self.last.shown), dtype=np.uint8)
                 self._leave_out_pairs(np.unpackbits(bits, count=self.group.pairs.size).astype(np.bool_))
             self.group.restore(self._method(self.last.stage, self.last.scalars, self.last.n_silos), states)
+        self.told = self.kept.load_told()
 
     def check_data(self) -> None:
         """Refuse once the files are no longer those that the run began with, or others are there."""
@@ -155,6 +158,8 @@ class SiteRun:
         if last is not None and last.stage == stage == LEARN and dict(asked.scalars) != dict(last.scalars):
             raise Refused("conflict", f"{stage}, round {number}: learning began with other parameters")
         if last is None or stage != last.stage or number > last.answer.header.round:
+            if self.told is not None:  # else there would be sums per group of as many graphs as the coordinator likes
+                raise Refused("conflict", f"{stage}, round {number}: sums per group were told, which ends the run")
             return None
         if asked.digest != last.request_digest:
             raise Refused("conflict", f"{stage}, round {number}: was answered before, to another request")
@@ -253,8 +258,11 @@ class SiteRun:
             return build_setup(self.study.settings, self.group.pairs)
         return build_silo_method(self.study.settings, scalars, self.group.pairs, n_silos)
 
-    def finish(self, task: Task, results: Path) -> Update | None:
-        """Write the site's own results: graphs, and the consensus that was sent; the graph, if it is of one table."""
+    def finish(self, task: Task, results: Path, *, digest: str) -> Update | Subtotal | None:
+        """Write the site's own results: graphs, and the consensus that was sent.
+
+        What leaves is the graph, if it is of one table, or the sums per group, if the study compares groups.
+        """
         graphs = self.group.graphs()
         if self.last is None or len(graphs) < len(self.group.silos):
             raise Refused("out-of-turn", "asked to finish a run that has not ended")
@@ -262,16 +270,31 @@ class SiteRun:
         check_parts(task.parts, expected, pairs=self.group.pairs, header=task.header, source="consensus")
         if task.vector("certificate").size not in (0, 3):
             raise Refused("malformed", "a certificate is three numbers, or none")
+        if self.told is not None and self.told.digest != digest:
+            raise Refused("conflict", "asked a second time, in another way, to finish with sums per group")
         found = self._results(self.last, task, graphs)
         results.mkdir(parents=True, exist_ok=True)
         with writing_folder(results / self.run, replace=True) as inside:
             (found.write_several if self.data.several else found.write_one)(inside)
+        if self.study.groups is not None:
+            return self._tell_groups(self.last, task, graphs, digest)
         if self.data.several:
             return None
         silo, parts = self.group.silos[0], dict[str, Vector | float](graph=graphs[self.settings.name])
         if self.study.settings.may_lack_nodes:
             parts["has"] = silo.spread(np.ones(silo.pairs.size))
         return update_of(task.header, self.settings.name, parts)
+
+    def _tell_groups(self, last: LastAnswer, task: Task, graphs: Mapping[str, Vector], digest: str) -> Subtotal:
+        if self.told is None:
+            members = members_of(self.study, self.data, self.settings)
+            weights = [graphs[silo.name] for silo in self.group.silos]
+            told = Told(
+                digest=digest, answer=sum_groups(task.header, self.settings.name, weights, members, last.scalars)
+            )
+            self.kept.save_told(told)
+            self.told = told
+        return self.told.answer
 
     def _results(self, last: LastAnswer, task: Task, graphs: Mapping[str, Vector]) -> OwnResults:
         sources = {

@@ -40,7 +40,8 @@ from silograph.federation.site.state import version_in
 from silograph.federation.study_file import StudyFile
 from silograph.federation.witness import Witness
 from silograph.methods.common.settings import PAPER_ROUNDS
-from silograph.protocol.codec import decode_task, encode_answer, encode_update
+from silograph.protocol.codec import decode_task, encode_answer
+from silograph.protocol.sums import Subtotal
 
 TURN_SECONDS = 5.0  # that a request waits for the one before it
 MOST_RUNS_OPEN = 4  # each holds the table's costs; a run that is closed is greeted again
@@ -198,7 +199,7 @@ class SiteService:
             if stage == LEARN:
                 self._check_method(method.name)
             if site_run.last is None:
-                self._gate.check_difference(site_run.study, request.sender, version)
+                self._gate.check_difference(site_run.study, request.sender, site_run.data)
             self._count_round(site_run.study)
             settings = site_run.study.settings
             report = settings.report and self.settings.report and not settings.privacy.masked
@@ -210,10 +211,12 @@ class SiteService:
     def _finish(self, request: VerifiedMessage) -> Reply:
         site_run = self._site_run(request)
         self._check_study(site_run.study, request.sender, running=site_run.data.version)
-        update = site_run.finish(decode_task(request.body, n_pairs=site_run.group.pairs.size), self.folder.results)
-        if update is None or not (site_run.study.share_graphs and self.settings.share_graph):
-            raise Refused("kept", f"{'the graph stays' if update else 'graphs stay'} here, in results/")
-        return Reply(body=encode_update(update), log={"left": contents_of(update)})
+        task = decode_task(request.body, n_pairs=site_run.group.pairs.size)
+        answer = site_run.finish(task, self.folder.results, digest=request.body_digest)
+        shared = isinstance(answer, Subtotal) or (site_run.study.share_graphs and self.settings.share_graph)
+        if answer is None or not shared:
+            raise Refused("kept", f"{'the graph stays' if answer else 'graphs stay'} here, in results/")
+        return Reply(body=encode_answer(answer), log={"left": contents_of(answer)})
 
     def _status(self, request: VerifiedMessage) -> Reply:
         try:

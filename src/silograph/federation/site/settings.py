@@ -18,7 +18,7 @@ FEW_SAMPLES = 20  # however few the nodes
 MOST_EPSILON = 10.0  # of all studies with noise together, unless people write more: above, noise hides nobody
 LARGEST_SETTINGS = 1_000_000  # bytes
 SECTIONS = {
-    "table": ("drop", "key", "header", "keep_rows", "person"),
+    "table": ("drop", "key", "header", "keep_rows", "person", "groups", "groups_column"),
     "limits": (
         "min_samples",
         "min_new_samples",
@@ -44,6 +44,8 @@ HINTS = {  # what a line that is left out would look like
     "header": "true",
     "keep_rows": '"good"',
     "person": '"subject"',
+    "groups": '"people.csv"',
+    "groups_column": '"diagnosis"',
     "min_samples": "100",
     "epsilon_total": "1.0",
     "sums_total": "1",
@@ -73,6 +75,11 @@ drop = {drop}
 {keep_rows}
 # A column that names persons, where one may have several rows or tables: noise is then counted for the whole person
 {person}
+# Of several tables: a file that says which of them are of which group, one row for each, its name first. From this
+# folder, or a whole path. What it says stays here; studies may ask for sums over each group
+{groups}
+# The column of groups in that file; left out: the only one beside the names
+{groups_column}
 
 [limits]
 # Take part only with at least this many samples: of few, a sum says more of each. Left out: as many as nodes, or 20
@@ -122,6 +129,8 @@ class SiteSettings:
     header: bool | None = None  # None: look
     keep_rows: str | None = None  # a column that says which rows count; None: all
     person: str | None = None  # a column that names persons; None: every row, or table, is a person's only one
+    groups: Path | None = None  # a table with the group of each of several; from the site's folder, or a whole path
+    groups_column: str | None = None  # None: its only column beside the names
     min_samples: int | None = None  # None: see `least_samples`
     min_new_samples: int = 20  # fewest rows that a changed table may tell apart from those answered before
     min_tables: int = 5  # of several: fewest to answer for, and fewest that a change may tell apart
@@ -154,6 +163,10 @@ class SiteSettings:
         for name, bound in (least | {"min_sites": 2, "min_tables": 1, "max_silos": 2}).items():
             if (value := getattr(self, name)) is not None and value < bound:
                 raise ParameterError(f"{name}: expected a whole number ≥ {bound}, got {value}. Write one, such as 100.")
+        if self.groups_column is not None and self.groups is None:
+            raise ParameterError(
+                'groups_column: is of the table that groups names, and there is none. Add groups = "…".'
+            )
         if self.epsilon_total is not None:
             check_positive("epsilon_total", self.epsilon_total)
         if not 0 < self.delta_total < 1:

@@ -22,11 +22,12 @@ from silograph._util.locks import Lock
 from silograph.engine.checkpoint import Checkpoint
 from silograph.federation.folders import SiteFolder
 from silograph.federation.refusals import Refused
+from silograph.federation.site.groups import Told
 from silograph.protocol.fixed import Limbs
 from silograph.protocol.messages import Header, Parts, Reported, Update, parts_of, update_of
 from silograph.protocol.sums import Subtotal
 
-ABOUT, LOCK, ROUNDS = "about.json", "lock", "rounds"
+ABOUT, LOCK, ROUNDS, TOLD = "about.json", "lock", "rounds", "told"
 NOTED = ("stage", "scalars", "request_digest", "n_silos", "own", "shown")  # of an answer, beside itself
 MOST_RUNS_KEPT = 20  # later ones push out earlier ones
 
@@ -62,6 +63,7 @@ class RunStore:
             self._lock.release()
             raise
         self._checkpoint = Checkpoint(self.folder / ROUNDS, run_id=run)
+        self._last = Checkpoint(self.folder / TOLD, run_id=run)
 
     def _check_about(self, about: dict[str, Any]) -> None:
         """A run keeps its study, its silos, its nodes and its data from beginning to end."""
@@ -91,6 +93,19 @@ class RunStore:
         about = {name: getattr(last, name) for name in NOTED}
         self._checkpoint.save({"silos": dict(silos), "last": about, "answer": _plain_answer(last.answer)})
         self._note_answered()
+
+    def load_told(self) -> Told | None:
+        """The sums per group that the run ended with; nothing before."""
+        kept = self._last.load()
+        if kept is None:
+            return None
+        answer = _restore_answer(kept["answer"])
+        assert isinstance(answer, Subtotal)
+        return Told(digest=kept["digest"], answer=answer)
+
+    def save_told(self, told: Told) -> None:
+        """Write them down before they leave: they are told once."""
+        self._last.save({"digest": told.digest, "answer": _plain_answer(told.answer)})
 
     def _note_answered(self) -> None:
         if not self._answered.exists():
