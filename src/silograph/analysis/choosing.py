@@ -38,7 +38,7 @@ from silograph.protocol.silo import Silo
 OnProgress = Callable[[str, float | None], None]
 COUPLINGS = (1.2, 0.8, 0.5, 0.3, 0.17, 0.1, 0.05, 0.0)  # from the strongest on, each the start of the next
 FOLDS = 4
-LOSS_TOL = ROUGH_TOL = 1e-4  # relative gap of studies whose losses are compared, or whose edges are counted
+LOSS_TOL = 1e-4  # relative gap of studies whose losses are compared
 MOST_NUMBERS = 2**26  # that blocks of all silos may hold for the coupling to be chosen unasked: 512 MB
 # Few rows have their least loss at couplings stronger than those that rank pairs best, and many rows at weaker ones.
 # Mean regret of average precision, personal and consensus, against the best of twelve couplings, on 105 draws of five
@@ -51,7 +51,8 @@ WEAKEST = 0.03  # what the least loss counts as where silos alone have it: there
 # .875; 5.4: .876 .884; 7: .873 .893. 20: 6: .861 .917; 8: .864 .928; 10: .860 .930; 12: .854 .929. 50: 5: .808 .828; 8:
 # .827 .864; 12: .829 .879; 18: .824 .887; 26: .815 .891. 100: 8: .818 .836; 12: .826 .851; 17: .824 .857; 26: .817 .861
 PER_ROOT, MOST_ALONE, MOST_PART = 1.7, 17.0, 0.6  # no more than at 100 nodes, nor than a part of what is possible
-DENSER = 1.4  # times the degree of silos alone, where their optimum has fewer edges than are asked for
+DENSER = 1.4  # times the degree of silos alone, where their optimum has fewer edges than are asked for,
+SPARSEST = 0.5  # which has been as little as .67 of that degree, of many silos that fuse
 PROMISE = 0.05  # relative, of the degree
 
 
@@ -130,7 +131,7 @@ def _choose(
     if chooses_coupling(settings, n_silos=len(silos), pairs=pairs, has_rows=has_rows):
         alone = replace(settings, degree=choices.degree_alone)
         choices = choose_coupling(silos, alone, nodes=nodes, workers=workers, on_progress=telling.progress)
-    if keeps and settings.degree is not None and settings.degree > ranking_degree(pairs) / DENSER:
+    if keeps and settings.degree is not None and settings.degree > SPARSEST * ranking_degree(pairs):
         chosen = replace(settings, coupling=choices.coupling) if choices.coupling is not None else settings
         choices = replace(choices, degree_alone=_dense_enough(silos, chosen, workers, telling.progress))
     return choices
@@ -184,10 +185,9 @@ def _dense_enough(
     pairs, asked = silos[0].study_pairs, settings.degree
     assert asked is not None
     alone, most = ranking_degree(pairs), 2 * pairs.size / pairs.n_nodes
-    rough = replace(settings, tol=max(ROUGH_TOL, settings.tol))
-    while True:
+    while True:  # at the full tolerance: with a loose one, graphs have edges that the optimum has not
         on_progress(f"Looking for {asked:g} neighbours of each node", None)
-        study = learn_silos(silos, replace(rough, degree=alone), workers=workers)
+        study = learn_silos(silos, replace(settings, degree=alone), workers=workers)
         fewest = min(2 * np.count_nonzero(study.graphs[silo.name]) / silo.pairs.n_nodes for silo in silos)
         if fewest >= asked or alone >= most:
             return alone
