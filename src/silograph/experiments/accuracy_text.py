@@ -212,7 +212,8 @@ def _settings(found: Found) -> str:
         "have one unit, but by `PartialCorrelationGraph`. "
         f"Peers ({versions}) run at 20 and 50 nodes.{missing} The rule "
         "that chooses the coupling, and the degree of silos alone, were set on other draws of graphs of the first four "
-        "kinds; nothing was set on the others, nor on these draws."
+        "kinds; what silos count in the consensus' rank, on other draws of these, of unequal N and of the outlier; "
+        "`PartialCorrelationGraph` on other draws of the signed ones. Nothing was set on these draws."
     )
     return "\n".join(["## Settings", "", said, "", *lines, "", "`make accuracy` writes this page anew."])
 
