@@ -91,7 +91,8 @@ def learn_signs(
         own=np.round(found.own[: len(several)], DIGITS),
         consensus=np.round(found.consensus, DIGITS),
     )
-    return signs, judge(silos, found.shrinkage) if len(names) <= MOST_JUDGED else None
+    judgement = judge(silos, found.shrinkage) if len(names) <= MOST_JUDGED else None
+    return signs, None if judgement is None or judgement.n_blocks == 0 else judgement
 
 
 def write_signs(path: Path, signs: RunSigns) -> None:

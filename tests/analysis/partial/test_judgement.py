@@ -59,3 +59,11 @@ def test_the_order_of_silos_does_not_matter(rng):
     drawn = draw(families(20)[5], 302).signals
     one, other = judgement(drawn), judgement(drawn[::-1])
     np.testing.assert_allclose([one.gain, one.error], [other.gain, other.error], rtol=1e-6)
+
+
+def test_where_a_law_is_not_found_in_time_nothing_is_judged(monkeypatch):
+    """With far fewer rows than nodes, thousands of sweeps may be needed."""
+    monkeypatch.setattr("silograph.analysis.partial.nonnegative.SWEEPS", 1)
+    found = judgement(draw(next(family for family in families(20) if family.has_negative), 300).signals)
+    assert (found.n_blocks, found.is_wrong) == (0, False)
+    assert "not judged" in found.says

@@ -68,3 +68,10 @@ def test_an_inverse_is_symmetric_to_the_last_bit():
     found = inverse(covariance)
     np.testing.assert_array_equal(found, found.T)
     np.testing.assert_allclose(found @ covariance, np.eye(9), atol=1e-8)
+
+
+def test_a_law_that_has_no_negative_partial_correlations_is_its_own():
+    covariance = np.eye(6) + 1.0
+    law = nonnegative_law(covariance)
+    assert law.converged
+    np.testing.assert_allclose(law.precision, np.linalg.inv(covariance), rtol=1e-12)

@@ -33,7 +33,7 @@ class Judgement:
 
     gain: float
     error: float  # its standard error, paired over silos and blocks
-    n_blocks: int  # of all silos
+    n_blocks: int  # of all silos; 0: not judged
 
     @property
     def is_wrong(self) -> bool:
@@ -43,6 +43,8 @@ class Judgement:
     @property
     def says(self) -> str:
         """The same in words."""
+        if self.n_blocks == 0:
+            return "Whether weights ≥ 0 are wrong for these data was not judged: they have too few rows for it."
         seen = (
             f"With negative partial correlations, rows that were held out have a log likelihood {abs(self.gain):.3f} "
             f"per row {'higher' if self.gain > 0 else 'lower'} (± {self.error:.3f} standard error, over "
@@ -60,12 +62,14 @@ class _Laws:
     free: Matrix
     bound: Matrix
     log_ratio: float  # log det free − log det bound
+    found: bool
 
     @classmethod
     def of(cls, covariance: Matrix) -> "_Laws":
         levelled = covariance + LEVEL
-        free, bound = inverse(levelled), nonnegative_law(levelled).precision
-        return cls(free=free, bound=bound, log_ratio=_log_det(free) - _log_det(bound))
+        free, law = inverse(levelled), nonnegative_law(levelled)
+        log_ratio = _log_det(free) - _log_det(law.precision)
+        return cls(free=free, bound=law.precision, log_ratio=log_ratio, found=law.converged)
 
     def gain(self, n_rows: float, products: Matrix) -> float:
         """What held-out rows gain from being free."""
@@ -76,6 +80,8 @@ def judge(silos: Sequence[SiloSums], shrinkage: Shrinkage) -> Judgement:
     """The two laws, compared on each silo's blocks."""
     with threadpool_limits(1):
         rows, gains = _gains(silos, shrinkage)
+    if not rows:
+        return Judgement(gain=np.nan, error=np.nan, n_blocks=0)
     count, total = np.array(rows), np.array(gains)
     mean = float(total.sum() / count.sum())
     apart = total - mean * count
@@ -84,10 +90,13 @@ def judge(silos: Sequence[SiloSums], shrinkage: Shrinkage) -> Judgement:
 
 
 def _gains(silos: Sequence[SiloSums], shrinkage: Shrinkage) -> tuple[list[float], list[float]]:
-    """Of each block of each silo, its rows and what they gain."""
-    rows, gains = [], []
+    """Of each block of each silo, its rows and what they gain; nothing at all if a law was not found."""
+    rows: list[float] = []
+    gains: list[float] = []
     for fold in folds_of(silos):
         for laws, held_out in zip(_laws(fold, shrinkage), fold.held_out, strict=True):
+            if not laws.found:
+                return [], []
             if held_out is not None:
                 rows.append(held_out[0])
                 gains.append(laws.gain(*held_out))

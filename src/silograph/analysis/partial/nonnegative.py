@@ -15,7 +15,7 @@ from silograph._util.types import Matrix
 from silograph._util.vectors import scratch
 
 TOL = 1e-6  # of the gap, per node
-SWEEPS = 200
+SWEEPS = 80  # twice what laws of enough rows take; those of few rows may take thousands
 STEPS, STILL = 100, 1e-6  # of a column: at most so many rounds over its numbers, until none moves by more
 
 
@@ -33,8 +33,10 @@ def nonnegative_law(covariance: Matrix) -> NonnegativeLaw:
     deviation = np.sqrt(np.diag(covariance))
     unit = np.outer(deviation, deviation)
     target: Matrix = covariance / unit
+    precision = np.asarray(np.linalg.inv(target), dtype=np.float64)
+    if (precision - np.diag(np.diag(precision))).max() <= 0:  # nothing is negative anyway
+        return NonnegativeLaw(precision=precision / unit, gap=0.0, converged=True)
     inverse, betas, gap = target.copy(), np.zeros_like(target), np.inf
-    precision = np.eye(len(target))
     for _ in range(SWEEPS):
         sweep(target, inverse, betas)
         precision = _without_positive(np.asarray(np.linalg.inv(inverse), dtype=np.float64))
