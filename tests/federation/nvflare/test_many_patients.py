@@ -22,7 +22,7 @@ def test_sites_with_many_patients_end_in_the_bits_of_one_place_and_no_name_leave
     with RealFederation(tmp_path / "fed", patients=PATIENTS) as fed:
         fed.run(study_text(EXACT), tmp_path / "run")
         tables = [path for site in fed.sites for path in sorted(fed.table(site).glob("*.csv"))]
-        here = learn_files(tables[::-1], method="exact", rounds=6, alpha=0.5, beta=0.25)
+        here = learn_files(tables[::-1], method="exact", rounds=6, alpha=0.5, beta=0.25, coupling=0.5)
         there = read_run(tmp_path / "run")
         assert there.consensus_graph.weights.tobytes() == here.consensus_graph.weights.tobytes()
         assert there.result.objective == here.result.objective
