@@ -35,7 +35,7 @@ def nonnegative_law(covariance: Matrix) -> NonnegativeLaw:
     target: Matrix = covariance / unit
     precision = np.asarray(np.linalg.inv(target), dtype=np.float64)
     if (precision - np.diag(np.diag(precision))).max() <= 0:  # nothing is negative anyway
-        return NonnegativeLaw(precision=precision / unit, gap=0.0, converged=True)
+        return NonnegativeLaw(precision=_without_positive(precision) / unit, gap=0.0, converged=True)
     inverse, betas, gap = target.copy(), np.zeros_like(target), np.inf
     for _ in range(SWEEPS):
         sweep(target, inverse, betas)
