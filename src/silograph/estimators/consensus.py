@@ -59,7 +59,7 @@ class ConsensusGraph(BaseEstimator):
         default 8. Of gradient steps, what silos would have alone.
     coupling : float or "auto", optional
         How strongly silos are drawn together: 0 not at all; around 1 their graphs fuse, one by one. "auto" chooses it
-        by rows that are held out, which takes about twenty times as long. It is the default of "exact" where there are
+        by rows that are held out, which takes about twelve times as long. It is the default of "exact" where there are
         rows, no `epsilon`, and at most 2²² pairs over all silos; elsewhere that is 0.5.
     sparsity : float, optional
         How sparse the consensus is: 0 not at all, from 1 on it is empty. By default 0.1. Of "oneshot", λ/I in units of

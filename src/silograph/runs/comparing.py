@@ -91,7 +91,7 @@ def compare_groups(
     graphs, consensus = _graphs_of(learned)
     people = people_of(groups) if isinstance(groups, Mapping) else read_people(groups, key=name)
     rows = dict(zip(graphs, people.rows_of(list(graphs), others), strict=True))
-    column = _group_column(people, column)
+    column = people.group_column(column, option="column")
     if sites is None and SITE in covariates:
         sites = SITE
     adjusted = [one for one in dict.fromkeys(covariates) if one != sites]
@@ -139,17 +139,6 @@ def _graphs_of(learned: RunData | Fitted | str | os.PathLike[str]) -> tuple[Mapp
             "asks for it (groups in study.toml), and the run's compare/ has Welch's test."
         )
     return learned.graphs, learned.main
-
-
-def _group_column(people: People, column: str | None) -> str:
-    if column is not None:
-        return people.check_column(column, option="column")
-    if len(people.columns) != 1:
-        raise ParameterError(
-            f"column: expected one column of groups beside {people.key!r} in {people.source}, got "
-            f"{list_names(people.columns) or 'none'}. Name it (--column)."
-        )
-    return people.columns[0]
 
 
 def _cells(people: People, rows: Mapping[str, Mapping[str, str]], column: str, *, option: str) -> dict[str, str]:

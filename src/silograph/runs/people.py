@@ -36,6 +36,17 @@ class People:
             raise ParameterError(f"{option}: expected a column of {self.source} ({known}), got {name!r}.")
         return name
 
+    def group_column(self, name: str | None, *, option: str) -> str:
+        """The column of groups: the one named, or the only one beside the names."""
+        if name is not None:
+            return self.check_column(name, option=option)
+        if len(self.columns) != 1:
+            raise ParameterError(
+                f"{option}: expected one column of groups beside {self.key!r} in {self.source}, got "
+                f"{list_names(self.columns) or 'none'}. Name it."
+            )
+        return self.columns[0]
+
     def rows_of(self, silos: Sequence[str], others: Others) -> list[Mapping[str, str]]:
         """The row of each silo; raises where one has none or two, and, unless told to ignore it, for rows of others."""
         names = [row[self.key].strip() for row in self.rows]

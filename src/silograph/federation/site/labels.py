@@ -7,13 +7,12 @@ label has changed, as the difference of two answers for what seems to be the sam
 from collections.abc import Sequence
 from pathlib import Path
 
-from silograph._util.checks import list_names
 from silograph.analysis.comparing.design import is_gap
 from silograph.data.folders import FoundTable
-from silograph.errors import SilographError, SilosError
+from silograph.errors import SilographError
 from silograph.federation.refusals import Refused
 from silograph.federation.site.settings import SiteSettings
-from silograph.runs.people import People, read_people
+from silograph.runs.people import read_people
 
 
 def read_labels(settings: SiteSettings, folder: Path, tables: Sequence[FoundTable]) -> tuple[str, ...] | None:
@@ -22,20 +21,9 @@ def read_labels(settings: SiteSettings, folder: Path, tables: Sequence[FoundTabl
         return None
     try:
         people = read_people(folder / settings.groups)
-        column = _column(people, settings.groups_column)
+        column = people.group_column(settings.groups_column, option="[table] groups_column")
         rows = people.rows_of([table.name for table in tables], "ignore")
     except SilographError as error:
         raise Refused("groups", str(error)) from error
     cells = [row[column].strip() for row in rows]
     return tuple("" if is_gap(cell) else cell for cell in cells)
-
-
-def _column(people: People, name: str | None) -> str:
-    if name is not None:
-        return people.check_column(name, option="[table] groups_column")
-    if len(people.columns) != 1:
-        raise SilosError(
-            f"{people.source}: expected one column of groups beside {people.key!r}, got "
-            f"{list_names(people.columns) or 'none'}. Name it in site.toml: [table] groups_column."
-        )
-    return people.columns[0]
