@@ -12,6 +12,7 @@ import pytest
 
 from silograph.experiments import lab as lab_module
 from silograph.experiments import table4, table5
+from silograph.experiments.contest import PeerContest
 from silograph.experiments.lab import Lab
 from silograph.experiments.scenarios import NESTED, SIZES
 from silograph.experiments.session import Session
@@ -108,7 +109,7 @@ def test_another_job_and_another_source_are_other_files(lab, jobs, tmp_path, mon
     lab.results("squares", square, jobs[:1])
     lab.results("squares", square, [replace(jobs[0], wait=0.001)])
     assert len(list(lab.kept.iterdir())) == 2
-    monkeypatch.setattr(lab_module, "source_digest", lambda: "another version")
+    monkeypatch.setattr(lab_module, "source_digest", lambda sources: "another version")
     lab.results("squares", square, jobs[:1])
     assert len(list(lab.kept.iterdir())) == 3
     assert runs(tmp_path) == [3, 3, 3]
@@ -191,6 +192,10 @@ def source(tmp_path, monkeypatch):
     return copy
 
 
+def change(file):
+    file.write_text(file.read_text() + "# changed\n")
+
+
 @pytest.mark.parametrize(
     ("file", "counts"),
     [
@@ -208,9 +213,20 @@ def source(tmp_path, monkeypatch):
 def test_a_change_of_what_learns_counts_and_a_change_of_what_shows_does_not(file, counts, source):
     digest = lab_module.source_digest.__wrapped__
     before = digest()
-    with (source / file).open("a") as code:
-        code.write("# changed\n")
+    change(source / file)
     assert (digest() != before) == counts
+
+
+def test_other_peoples_methods_are_run_anew_only_where_the_draws_the_scores_or_they_themselves_change(source):
+    digest = lab_module.source_digest.__wrapped__
+    before = digest(PeerContest.sources)
+    for file in ("methods/exact.py", "analysis/choosing.py", "experiments/signs.py"):
+        change(source / file)
+    assert digest(PeerContest.sources) == before
+    for file in ("datasets/synthetic.py", "metrics.py", "experiments/peers.py"):
+        change(source / file)
+        assert digest(PeerContest.sources) != before
+        before = digest(PeerContest.sources)
 
 
 def test_other_brains_in_the_same_file_are_learned_anew(tmp_path):

@@ -90,7 +90,8 @@ class Lab:
 
 def _key(work: Callable[[Job], Arrays], job: Job) -> str:
     """A name for the job and for all that its numbers depend on."""
-    says = json.dumps([work.__name__, asdict(job), source_digest()], sort_keys=True, default=str)
+    sources = getattr(job, "sources", LEARNING)
+    says = json.dumps([work.__name__, asdict(job), source_digest(sources)], sort_keys=True, default=str)
     return f"{work.__name__}-{hashlib.sha256(says.encode()).hexdigest()[:24]}"
 
 
@@ -115,13 +116,17 @@ def _read(file: Path) -> Arrays | None:
 
 
 @cache
-def source_digest() -> str:
-    """A name for this version of all code that learns, so that no result of another is taken for one of this."""
+def source_digest(sources: tuple[str, ...] = LEARNING) -> str:
+    """A name for this version of all code that learns, so that no result of another is taken for one of this.
+
+    A job that none of our methods takes part in may name fewer `sources`: folders and files of the package.
+    """
     digest = hashlib.sha256(" ".join(version(library) for library in LIBRARIES).encode())
     here = Path(__file__).parent
     root = here.parent
     for file in sorted(root.rglob("*.py")):
         place = file.relative_to(root)
-        if place.parts[0] in LEARNING and not (file.parent == here and file.name.startswith(SHOWING)):
+        showing = file.parent == here and file.name.startswith(SHOWING)
+        if not showing and any(place.is_relative_to(source) for source in sources):
             digest.update(str(place).encode() + file.read_bytes())
     return digest.hexdigest()
