@@ -199,12 +199,21 @@ class RealFederation:
                 self.start_site(site)
         self.wait_connected()
 
+    def host(self, name: str, *command: str) -> None:
+        """Let this command host a site, or the server, until it is stopped."""
+        assert name not in self.hosts, f"{name} is hosted already"
+        if name != SERVER:
+            self._joins[name] = self._joined(name)
+        with (self.folder / f"{name}.log").open("ab") as log:
+            self.hosts[name] = subprocess.Popen(
+                command, cwd=self.folder, stdout=log, stderr=log, start_new_session=True, preexec_fn=_ending_with_us()
+            )
+
     def start_server(self) -> None:
-        self._host(SERVER, "federation", "start", "--folder", str(self.fed))
+        self.host(SERVER, *_command(["federation", "start", "--folder", str(self.fed)]))
 
     def start_site(self, site: str) -> None:
-        self._joins[site] = self._joined(site)
-        self._host(site, "site", "start", "--folder", str(self.home(site)))
+        self.host(site, *_command(["site", "start", "--folder", str(self.home(site))]))
 
     def stop_server(self) -> None:
         self._stop(SERVER)
@@ -287,14 +296,6 @@ class RealFederation:
 
     def _connected(self) -> set[str]:
         return {one["site"] for one in self.status()["sites"] if one["connected"]}
-
-    def _host(self, name: str, *arguments: str) -> None:
-        assert name not in self.hosts, f"{name} is hosted already"
-        with (self.folder / f"{name}.log").open("ab") as log:
-            self.hosts[name] = subprocess.Popen(
-                _command(arguments), cwd=self.folder, stdout=log, stderr=log, start_new_session=True,
-                preexec_fn=_ending_with_us(),
-            )  # fmt: skip
 
     def _stop(self, name: str) -> None:
         host = self.hosts.pop(name)

@@ -8,6 +8,7 @@ import os
 import random
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import psutil
 
+from benchmarks.federation.surroundings import SmallDisk, clock_library, may_mount, proxied
 from silograph.federation.coordinator.history import History
 from testing.real_federation import SERVER, Kind, RealFederation
 
@@ -24,8 +26,20 @@ TIMEOUT = 15.0  # seconds, of the policy in the last of the faults
 FAULTS: dict[str, Callable[[Stage], None]] = {}
 
 
+STALL, FULL = 30.0, 20.0  # seconds that the network passes nothing, that a disk is full
+AHEAD = "+1d"  # how far off a clock is
+# `host_site` hands an environment on to the site's processes, which the command does not
+CLOCKED = (
+    "import sys; from silograph.federation.nvflare.hosting import host_site; host_site({home!r}, environment={env})"
+)
+
+
 class MissedError(Exception):
     """The run was over before the fault could happen, or had not begun."""
+
+
+class CannotError(Exception):
+    """The fault cannot be made to happen on this machine; says why."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -42,6 +56,7 @@ class Stage:
     rounds: int = 0  # done when the fault happened
     lasted: float = 0.0  # seconds of the run that the fault takes, however quick the recovery
     said: list[str] = field(default_factory=list)  # by the command
+    after: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)  # what to put right when the run is over
 
     def start(self) -> None:
         """Start the command."""
@@ -233,6 +248,66 @@ def _gone(stage: Stage) -> None:
     stage.kill_host(stage.site)
     time.sleep(stage.lasted)
     stage.federation.start_site(stage.site)
+
+
+@fault("a site's network passes nothing for 30 s, and closes nothing")
+def _stalled(stage: Stage) -> None:
+    proxy = stage.after.enter_context(proxied(stage.federation, stage.site))
+    stage.start()
+    stage.wait()
+    stage.hit()
+    stage.lasted = STALL
+    proxy.stall()
+    time.sleep(stage.lasted)
+    proxy.flow()
+
+
+@fault("a site's disk full for 20 s")
+def _site_disk(stage: Stage) -> None:
+    federation, site = stage.federation, stage.site
+    _full_disk(stage, federation.home(site), lambda: federation.stop_site(site), lambda: federation.start_site(site))
+
+
+@fault("the server's disk full for 20 s, resumed by hand if it stopped")
+def _server_disk(stage: Stage) -> None:
+    _full_disk(stage, stage.federation.fed, stage.federation.stop_server, stage.federation.start_server)
+    assert stage.run is not None
+    stage.run.wait(PATIENCE)
+    stage.resume()
+
+
+def _full_disk(stage: Stage, folder: Path, stop: Callable[[], object], start: Callable[[], object]) -> None:
+    if not may_mount():
+        raise CannotError("a disk that is full takes root, to mount it")
+    disk = SmallDisk(folder)
+    for act in (start, disk.unmount, stop):
+        stage.after.callback(act)
+    stop()
+    disk.mount()
+    start()
+    stage.federation.wait_connected()
+    stage.start()
+    stage.wait()
+    stage.hit()
+    stage.lasted = FULL
+    disk.fill()
+    time.sleep(stage.lasted)
+    disk.free()
+
+
+@fault("a site's clock a day ahead")
+def _clock(stage: Stage) -> None:
+    library, federation, site = clock_library(), stage.federation, stage.site
+    if library is None:
+        raise CannotError("a clock that is wrong takes libfaketime (apt-get install faketime)")
+    federation.stop_site(site)
+    stage.after.callback(federation.start_site, site)
+    stage.after.callback(federation.stop_site, site)
+    env = {"LD_PRELOAD": str(library), "FAKETIME": AHEAD, "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+    federation.host(site, sys.executable, "-c", CLOCKED.format(home=str(federation.home(site)), env=env))
+    federation.wait_connected()
+    stage.moment = 0.0
+    stage.start()
 
 
 @fault('one site of four gone for good, `on_missing = "continue"`')
