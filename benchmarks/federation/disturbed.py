@@ -262,18 +262,15 @@ def _stalled(stage: Stage) -> None:
     proxy.flow()
 
 
-@fault("a site's disk full for 20 s")
+@fault("a site's disk full for 20 s, resumed by hand if the run stopped")
 def _site_disk(stage: Stage) -> None:
     federation, site = stage.federation, stage.site
     _full_disk(stage, federation.home(site), lambda: federation.stop_site(site), lambda: federation.start_site(site))
 
 
-@fault("the server's disk full for 20 s, resumed by hand if it stopped")
+@fault("the server's disk full for 20 s, resumed by hand if the run stopped")
 def _server_disk(stage: Stage) -> None:
     _full_disk(stage, stage.federation.fed, stage.federation.stop_server, stage.federation.start_server)
-    assert stage.run is not None
-    stage.run.wait(PATIENCE)
-    stage.resume()
 
 
 def _full_disk(stage: Stage, folder: Path, stop: Callable[[], object], start: Callable[[], object]) -> None:
@@ -293,6 +290,9 @@ def _full_disk(stage: Stage, folder: Path, stop: Callable[[], object], start: Ca
     disk.fill()
     time.sleep(stage.lasted)
     disk.free()
+    assert stage.run is not None
+    stage.run.wait(PATIENCE)
+    stage.resume()
 
 
 @fault("a site's clock a day ahead")

@@ -28,7 +28,7 @@ class Table:
     @classmethod
     def open(cls, path: Path) -> Table:
         """The rows that were measured on the code as it is now; others are dropped."""
-        commit, data = _commit(), path.with_suffix(".json")
+        commit, data = current_commit(), path.with_suffix(".json")
         known = json.loads(data.read_text())["rows"] if data.exists() else []
         kept = [row for row in known if _source(row["commit"]) == _source(commit)]
         if len(kept) < len(known):
@@ -76,7 +76,7 @@ class Table:
         lines = [
             "# What a federation survives",
             "",
-            "A server and three sites on one machine, one fault per run at a random moment of it, and how many of these",
+            "A server and three sites on one machine, one fault per run at a random moment, and how many of these",
             "runs ended with just the bits of an undisturbed one: see `benchmarks/federation/faults.py`.",
             f"{machine['cpu']}, {machine['cpu_count']} cores, load {min(loads):.0f} to {max(loads):.0f}; commit "
             f"{', '.join(commits)}{', whose src is the same' if len(commits) > 1 else ''}.",
@@ -112,7 +112,7 @@ def _short(value: object) -> str:
     return f"{value:.1f}" if isinstance(value, float) else str(value)
 
 
-def _commit() -> str:
+def current_commit() -> str:
     """The commit that is measured; its code must be the one that lies here."""
     changed = _git("status", "--porcelain", "--", "src", "testing")
     if changed:
