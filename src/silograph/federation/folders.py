@@ -36,6 +36,7 @@ class FederationFolder:
         self.about = path / "federation.json"  # the invitation, kept here: whom this federation may sign
         self.authority = path / "ca"  # the root key and certificate
         self.root_key = self.authority / "rootCA.key"
+        self.root_certificate = self.authority / "rootCA.pem"
         self.profile = self.authority / "profile.yml"
         self.server = Kit(path / "server", "server")
         self.lead = Kit(path / "lead", "admin")  # who submits jobs
