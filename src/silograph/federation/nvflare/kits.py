@@ -118,7 +118,8 @@ def _made_kit(folder: SiteFolder, signed_zip: Path, invitation: Invitation) -> I
     with tempfile.TemporaryDirectory(prefix=".kit.", dir=folder.path) as work:
         plain = Path(work) / f"{site}.signed.zip"  # NVFlare asks for such a name; mail programs make others of it
         shutil.copyfile(signed_zip, plain)
-        command = package_command(plain, folder.key, invitation.shown_fingerprint(), Path(work) / "made")
+        key = shutil.copytree(folder.key, Path(work) / "key")  # NVFlare writes into it, before we are content
+        command = package_command(plain, key, invitation.shown_fingerprint(), Path(work) / "made")
         made = Kit(Path(run_nvflare([command])[0]["output_dir"]), "client")
         _check_address(made, invitation)
         yield made
