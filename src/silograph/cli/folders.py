@@ -13,6 +13,11 @@ Systemd = Annotated[
     bool, typer.Option("--systemd", help="Print a systemd unit that does this at every boot, and exit.")
 ]
 
+InFederation = Annotated[
+    Path | None, typer.Option(help="The federation's folder. Default: this folder, or the only one below it.")
+]
+InSite = Annotated[Path | None, typer.Option(help="The site's folder. Default: this folder, or the only one below it.")]
+
 
 def federation_folder(given: Path | None) -> Path:
     """The folder that `silograph federation new` made."""
@@ -27,7 +32,7 @@ def site_folder(given: Path | None, *, named: Path | None = None) -> Path:
 
 
 def _is_federation(folder: Path) -> bool:
-    return FederationFolder(folder).server.config.exists()
+    return FederationFolder(folder).about.exists()
 
 
 def _is_site(folder: Path) -> bool:

@@ -36,10 +36,14 @@ class FederationFolder:
         self.about = path / "federation.json"  # the invitation, kept here: whom this federation may sign
         self.authority = path / "ca"  # the root key and certificate
         self.root_key = self.authority / "rootCA.key"
+        self.root_certificate = self.authority / "rootCA.pem"
         self.profile = self.authority / "profile.yml"
+        self.server_request = self.authority / "server.request.zip"  # kept, so that the same keys can be signed again
+        self.lead_request = self.authority / "lead.request.zip"
         self.server = Kit(path / "server", "server")
         self.lead = Kit(path / "lead", "admin")  # who submits jobs
-        self.certificates = path / "sites"  # of the sites that were signed
+        self.certificates = path / "sites"  # of the sites that were signed: whose key is whose
+        self.revoked = self.certificates / "revoked"  # SITE.KEY.crt: keys that are believed no more
         self.storage = path / "storage"  # the server's jobs
         self.jobs, self.snapshots = self.storage / "jobs", self.storage / "snapshots"
         self.runs = path / "runs"
@@ -55,6 +59,14 @@ class FederationFolder:
     def certificate(self, site: str) -> Path:
         """A site's certificate; it is there once the site's request was signed."""
         return self.certificates / f"{site}.crt"
+
+    def kept_request(self, site: str) -> Path:
+        """The request that a site's certificate was signed from, kept to sign it again."""
+        return self.certificates / f"{site}.request.zip"
+
+    def revoked_key(self, site: str, key: str) -> Path:
+        """The file that says that this key is believed no more."""
+        return self.revoked / f"{site}.{key}.crt"
 
     def run(self, name: str) -> Path:
         """The folder of a run."""

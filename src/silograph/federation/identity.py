@@ -6,6 +6,7 @@ it is for: another site can neither ask in the coordinator's name nor answer in 
 """
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -37,24 +38,37 @@ class Signer:
 
 
 class Trust:
-    """Believes all that the federation's root certificate has signed."""
+    """Believes all that the federation's root certificate has signed.
 
-    def __init__(self, root: bytes) -> None:
-        self._root = x509.load_pem_x509_certificate(root)
-        self._known: dict[bytes, tuple[str, x509.Certificate, rsa.RSAPublicKey]] = {}
+    Where `key_of` is given, it is asked for each message: of a name, only that key is believed, however many others the
+    root has signed for it, and of a name without a key nothing.
+    """
+
+    def __init__(self, root: bytes, key_of: Callable[[str], str | None] | None = None) -> None:
+        self._root, self._key_of = x509.load_pem_x509_certificate(root), key_of
+        self._known: dict[bytes, _Known] = {}
+
+    def knows(self, name: str) -> bool:
+        """Whether anything of this name can be believed."""
+        return self._key_of is None or self._key_of(name) is not None
 
     def check(self, certificate: bytes, digest: bytes, signature: bytes) -> str:
         """The name of who signed; raises unless the certificate is one of the federation's and the signature its."""
-        name, parsed, key = self._known.get(certificate) or self._accept(certificate)
-        if not parsed.not_valid_before_utc <= datetime.now(UTC) <= parsed.not_valid_after_utc:
-            raise ProtocolError(f"message: the certificate of {name!r} is not valid today. Renew it.")
+        known = self._known.get(certificate) or self._accept(certificate)
+        if not known.begins <= datetime.now(UTC) <= known.ends:
+            raise ProtocolError(f"message: the certificate of {known.name!r} is not valid today. Renew it.")
+        if self._key_of is not None and self._key_of(known.name) != known.fingerprint:
+            raise ProtocolError(
+                f"message: was signed by a key that is not on file for {known.name!r}: revoked, replaced or never "
+                "signed here."
+            )
         try:
-            key.verify(signature, digest, SALTED, HASHED)
+            known.key.verify(signature, digest, SALTED, HASHED)
         except InvalidSignature as error:
-            raise ProtocolError(f"message: the signature is not that of {name!r}.") from error
-        return name
+            raise ProtocolError(f"message: the signature is not that of {known.name!r}.") from error
+        return known.name
 
-    def _accept(self, certificate: bytes) -> tuple[str, x509.Certificate, rsa.RSAPublicKey]:
+    def _accept(self, certificate: bytes) -> "_Known":
         try:
             parsed = x509.load_pem_x509_certificate(certificate)
             parsed.verify_directly_issued_by(self._root)
@@ -64,10 +78,22 @@ class Trust:
             raise ProtocolError("message: its certificate is none of this federation's.") from error
         if not isinstance(key, rsa.RSAPublicKey):
             raise ProtocolError("message: its certificate has a key of another kind than this federation's.")
-        found = (str(name.value), parsed, key)
+        begins, ends = parsed.not_valid_before_utc, parsed.not_valid_after_utc
+        found = _Known(name=str(name.value), begins=begins, ends=ends, key=key, fingerprint=_fingerprint_of(key))
         if len(self._known) < MOST_CERTIFICATES:  # certificates are few; a flood of others may not fill the memory
             self._known[certificate] = found
         return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Known:
+    """What is in a certificate below the root."""
+
+    name: str
+    begins: datetime
+    ends: datetime
+    key: rsa.RSAPublicKey
+    fingerprint: str
 
 
 def read_signer(certificate: Path, key: Path) -> Signer:
@@ -82,10 +108,10 @@ def read_signer(certificate: Path, key: Path) -> Signer:
     return Signer(certificate=certificate.read_bytes(), key=loaded)
 
 
-def read_trust(root: Path) -> Trust:
-    """The root certificate in a PEM file."""
+def read_trust(root: Path, key_of: Callable[[str], str | None] | None = None) -> Trust:
+    """Trust in the root certificate in a PEM file."""
     try:
-        return Trust(root.read_bytes())
+        return Trust(root.read_bytes(), key_of)
     except (OSError, ValueError) as error:
         raise ProtocolError(f"{root}: the root certificate cannot be read. Was the kit installed?") from error
 

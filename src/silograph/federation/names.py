@@ -16,6 +16,7 @@ from silograph._util.documents import show
 from silograph.errors import ParameterError
 
 LONGEST_NAME = 200  # characters
+OWN_NAMES = ("server", "lead")  # sites would take the messages of one called so for the server's
 SITE_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")  # becomes a certificate's name and a folder's, on any file system
 FEDERATION_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")  # a folder's, and a part of certificates
 RUN_NAME = re.compile(r"[0-9a-f]{16}")  # of a run's folder at the coordinator, as `new_run_name` makes it
@@ -27,8 +28,8 @@ TABLE_SUFFIXES = {".csv", ".tsv"}
 
 def check_site_name(name: object) -> None:
     """Raise unless a site may be called so."""
-    if isinstance(name, str) and name.lower() == "server":
-        raise ParameterError("A site cannot be called 'server': sites would take its messages for the server's.")
+    if isinstance(name, str) and name.lower() in OWN_NAMES:
+        raise ParameterError(f"A site cannot be called {name.lower()!r}: that is a part of the coordinator's.")
     if not (isinstance(name, str) and SITE_NAME.fullmatch(name)):
         raise ParameterError(
             f"site name: expected at most 40 of a-z, 0-9 and '-', the first no '-', got {show(name)}. Rename it."

@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from silograph.cli.federation import members
+from silograph.cli.folders import InFederation as Folder
 from silograph.cli.folders import Systemd, federation_folder
 from silograph.cli.output import (
     NOT_CONVERGED,
@@ -27,9 +29,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     help="Learn between sites whose signals stay where they are. Each site's side is [bold]silograph site[/bold].",
 )
-Folder = Annotated[
-    Path | None, typer.Option(help="The federation's folder. Default: this folder, or the only one below it.")
-]
+app.add_typer(members.app)
 
 NEW_HELP = """Found a federation: a folder with everything to start, and an invitation to send to the sites.
 
@@ -79,6 +79,7 @@ def approve(
     need_nvflare()
     from silograph.federation.fingerprints import shown_fingerprint
     from silograph.federation.nvflare.authority import read_request, sign_request
+    from silograph.federation.nvflare.hosting import running
 
     home = federation_folder(folder)
     site, key = read_request(home, request)
@@ -87,6 +88,9 @@ def approve(
     typer.echo(f"The key that was signed; make sure by telephone that {site} has just this one:")
     typer.echo(f"  {shown_fingerprint(key)}")
     typer.echo(f"There: silograph site join {made.name} --data THEIR-TABLE-OR-FOLDER")
+    typer.echo(f"Or, if it has joined before: silograph site renew {made.name}")
+    if not running(home):
+        typer.echo(members.ELSEWHERE)
 
 
 @app.command(help="Run the coordinator's server, until Ctrl-C. Restarts what dies.")
@@ -101,6 +105,8 @@ def start(folder: Folder = None, systemd: Systemd = False) -> None:
     if systemd:
         typer.echo(systemd_unit("server", home))
     else:
+        for text in members.notices(home):
+            warn(text)
         host_server(home, say=typer.echo)
 
 

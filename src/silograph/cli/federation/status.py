@@ -8,6 +8,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from silograph.cli.federation.members import notices
 from silograph.cli.output import visible
 from silograph.federation.coordinator.history import History
 from silograph.federation.coordinator.run import CoordinatorRun, list_runs
@@ -49,7 +50,7 @@ def status_data(folder: Path, *, ask: bool) -> dict[str, Any]:
     ]
     server = {"address": f"{invitation.server}:{invitation.port}", "answers": connected is not None}
     runs = [_run_data(run) for run in list_runs(federation)]
-    return {"federation": invitation.name, "server": server, "sites": sites, "runs": runs}
+    return {"federation": invitation.name, "server": server, "sites": sites, "runs": runs, "notices": notices(folder)}
 
 
 def _connected(session: ServerSession) -> dict[str, float]:
@@ -114,7 +115,8 @@ def status_tables(data: dict[str, Any]) -> Group:
         gap = "–" if run["gap"] is None else f"{run['gap']:.1e}"
         about = (run["run"], run["study"], ", ".join(run["sites"]), run["state"], at, gap, _ago(run["last"]))
         runs.add_row(*(Text(visible(cell)) for cell in about))
-    return Group(table, keys, runs) if data["runs"] else Group(table, keys)
+    said = [Text(visible(notice)) for notice in data["notices"]]
+    return Group(table, keys, runs, *said) if data["runs"] else Group(table, keys, *said)
 
 
 def _ago(moment: float | None) -> str:

@@ -21,7 +21,7 @@ from silograph.federation.site.leaving import GRAPHS, fields_up, group_words, pr
 from silograph.federation.site.ledger import Comparison, Ledger, Reading
 from silograph.federation.site.openings import Opening
 from silograph.federation.site.persons import units_of_one
-from silograph.federation.site.pins import Pins, describe_pins
+from silograph.federation.site.pins import Pins, describe_newcomers, describe_pins
 from silograph.federation.site.settings import SiteSettings, read_site
 from silograph.federation.site.spending import opening_of, other_cohort, over_budget
 from silograph.federation.study_file import StudyFile, pairs_of, parse_study
@@ -57,7 +57,8 @@ def approve_study(home: Path, study: str, *, yes: bool, despite: bool) -> None:
     opening, earlier = _would_open(home, settings, read, data)
     _show(home, settings, read, data, comparison)
     say("", *would_spend(opening, earlier, settings))
-    twice = (*_lacking(home, data, read), *weak_promises(read, comparison.size), *(doubt.text for doubt in doubts))
+    twice = (*describe_newcomers(home, read), *_lacking(home, data, read), *weak_promises(read, comparison.size))
+    twice = (*twice, *(doubt.text for doubt in doubts))
     say(*(f"LOOK TWICE: {text}" for text in twice))
     if (limit := over_budget(opening, earlier, settings)) is not None:
         raise ParameterError(f"Not approved: {limit}.")
@@ -211,7 +212,7 @@ def _terms(settings: SiteSettings, study: StudyFile, data: SiteData) -> list[str
         needed = policy.needed(len(study.sites))
         sites = f"{', '.join(study.sites)}; at least {needed} of these {len(study.sites)} take part"
     else:
-        sites = "not named: any of the federation, also those that join later; "
+        sites = "not named: any that this site was invited with, or has pinned since; "
         sites += "how many is not promised" if policy.quorum is None else f"at least {policy.quorum}"
     return [
         f"  method       {study.settings.method}; this site answers at most {settings.max_rounds} rounds of it",

@@ -7,10 +7,13 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from silograph.cli.folders import InSite as Folder
 from silograph.cli.folders import Systemd, site_folder
-from silograph.cli.output import PIPE_WIDTH, guard, need_nvflare
+from silograph.cli.output import PIPE_WIDTH, guard, need_nvflare, warn
+from silograph.cli.site import renew
 from silograph.cli.site.account import say
 from silograph.errors import ParameterError, SilographError
+from silograph.federation.certificates import site_warnings
 from silograph.federation.folders import SiteFolder
 
 app = typer.Typer(
@@ -18,7 +21,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     help="Take part in a federation: your signals stay here. See [bold]silograph federation[/bold] for the other side.",
 )
-Folder = Annotated[Path | None, typer.Option(help="The site's folder. Default: this folder, or the only one below it.")]
+app.add_typer(renew.app)
 
 
 @app.command(
@@ -40,6 +43,7 @@ def request(
     invited = read_invitation(invitation)
     home = folder or Path(site)
     made = make_request(home, invited, site)
+    data = "" if SiteFolder(home).settings.exists() else " --data YOUR-TABLE-OR-FOLDER"
     say(
         f"Federation {invited.name}, server {invited.server}:{invited.port}, sites {', '.join(invited.sites)}.",
         "Root certificate (compare it with what the coordinator tells you by telephone):",
@@ -48,7 +52,7 @@ def request(
         *own_key(home),
         f"Send to the coordinator: {_near(made)}",
         "Then, with what comes back: "
-        f"silograph site join {site}.signed.zip --data YOUR-TABLE-OR-FOLDER{_option(home, site)}",
+        f"silograph site {'join' if data else 'renew'} {site}.signed.zip{data}{_option(home, site)}",
     )
 
 
@@ -96,8 +100,9 @@ def join(
     from silograph.cli.progress import COMPILING
     from silograph.cli.site.join import join_federation
     from silograph.engine.warm_up import warm_up
+    from silograph.federation.nvflare.kits import signed_for
 
-    home = site_folder(folder, named=Path(signed.name.removesuffix(".signed.zip")))
+    home = site_folder(folder) if folder else site_folder(None, named=Path(signed_for(signed)))
     limits = {
         "drop": tuple(drop or ()),
         "key": key,
@@ -131,6 +136,8 @@ def start(folder: Folder = None, systemd: Systemd = False) -> None:
         typer.echo(systemd_unit("site", home))
     else:
         say(*not_pinned(home))
+        for text in site_warnings(home):
+            warn(text)
         host_site(home, say=typer.echo)
 
 
@@ -151,6 +158,9 @@ def pin(
         bool, typer.Option("--replace", help="Pin it although another key of this site was pinned before.")
     ] = False,
     remove: Annotated[bool, typer.Option("--remove", help="Take the pin away.")] = False,
+    new: Annotated[
+        bool, typer.Option("--new", help="Pin a site that joined later than this one, and take part with it.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print all fingerprints as JSON.")] = False,
     folder: Folder = None,
 ) -> None:
@@ -165,7 +175,7 @@ def pin(
     elif fingerprint is None:
         raise ParameterError(f"{site}: expected the fingerprint of its key too, or --remove. Ask {site} for it.")
     else:
-        pin_site(home, site, fingerprint, replace=replace)
+        pin_site(home, site, fingerprint, replace=replace, new=new)
 
 
 APPROVE_HELP = """Approve a study, so that this site answers its rounds for the table as it is now.

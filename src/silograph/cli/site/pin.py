@@ -34,7 +34,8 @@ def show_pins(home: Path, *, as_json: bool) -> None:
     pins, sites = Pins(home), read_invitation(SiteFolder(home).invitation).sites
     own, pinned = pins.own(), pins.pinned()
     if as_json:
-        keys = {site: own.get(site) or (pinned[site].key if site in pinned else None) for site in sites}
+        named = dict.fromkeys((*sites, *pinned))
+        keys = {site: own.get(site) or (pinned[site].key if site in pinned else None) for site in named}
         say(json.dumps({"site": next(iter(own), None), "keys": keys}, indent=2))
         return
     say(*own_key(home), "")
@@ -46,16 +47,20 @@ def show_pins(home: Path, *, as_json: bool) -> None:
             say(f"{site}: pinned by {pin.by!r} at {pin.when}", f"  {shown_fingerprint(pin.key)}")
         else:
             say(f"{site}: NOT pinned")
-    for site in pinned.keys() - set(sites):
-        say(f"{site}: pinned, but no site of this federation's invitation; --remove takes it away")
+    for site in sorted(pinned.keys() - set(sites)):
+        say(f"{site}: joined later; pinned by {pinned[site].by!r} at {pinned[site].when}")
+        say(f"  {shown_fingerprint(pinned[site].key)}")
     say("", *not_pinned(home))
 
 
-def pin_site(home: Path, site: str, fingerprint: str, *, replace: bool) -> None:
-    """Believe a key of a site from now on."""
+def pin_site(home: Path, site: str, fingerprint: str, *, replace: bool, new: bool) -> None:
+    """Believe a key of a site from now on; of one that joined later than this one only if it is said to be `new`."""
     sites = read_invitation(SiteFolder(home).invitation).sites
-    if site not in sites:
-        raise ParameterError(f"The federation has no site {site[:80]!r}. Its sites are {', '.join(sites)}.")
+    if site not in sites and not new and Pins(home).get(site) is None:
+        raise ParameterError(
+            f"This site was not invited together with {site[:80]!r}, but with {', '.join(sites)}. If it joined later, "
+            "and you know from its own people who they are, add --new: then this site takes part with it."
+        )
     Pins(home).set(site, fingerprint, by=user(), replace=replace)
     say(f"Pinned {site}:", f"  {shown_fingerprint(parse_fingerprint(fingerprint))}", *not_pinned(home))
 

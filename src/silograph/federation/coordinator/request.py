@@ -31,6 +31,7 @@ GONE_AFTER = 3.0  # seconds out of reach after which nobody waits for a site's p
 COMING_UP = 60.0  # seconds that a process may take to come up
 REACH_PAUSE = 0.3  # seconds between two tries at a site out of reach
 APPROVAL_PAUSE, LONGEST_APPROVAL_PAUSE = 1.0, 15.0  # seconds between two tries at a site that has not approved
+NO_KEY = "its key was revoked, and no other one signed since"  # nothing that it could answer would be believed
 PROCESS_ENDED, OUT_OF_REACH = "its process has ended", "it is out of reach"  # why a site is lost
 MOST_REJECTED = 3  # bad answers to one request before the site counts as unable to answer
 LONGEST_VERSION = 40  # characters
@@ -176,6 +177,8 @@ class SiteRequest(Generic[T]):
         while True:
             if self.over.is_set() or self.channel.stopped():
                 raise NotNeeded
+            if not self.channel.trust.knows(self.site):
+                raise TroubleFound(self.site, "rejected", NO_KEY)
             data, digest = self.message.to(self.site)
             self.traffic.count(down=len(data))
             most = largest_message(self.largest)

@@ -13,8 +13,9 @@ from typing import Literal, Protocol, TypeVar
 from silograph._util.locks import Lock
 from silograph.errors import CheckpointError, SilographError, SilosError
 from silograph.federation.coordinator.history import History
-from silograph.federation.coordinator.request import OUT_OF_REACH
+from silograph.federation.coordinator.request import NO_KEY, OUT_OF_REACH
 from silograph.federation.coordinator.run import CoordinatorRun, Outcome
+from silograph.federation.members import is_revoked
 from silograph.federation.study_file import Policy
 
 JobState = Literal["waiting", "running", "ended"]
@@ -212,6 +213,9 @@ class Supervisor:
     def _check_sites(self, *, wait: bool = True) -> bool:
         """Whether all sites of the run are connected; waits for those that are not, as long as the policy says."""
         while True:
+            if revoked := [site for site in self.run.sites if is_revoked(self.run.federation, site)]:
+                self._act_on_final(dict.fromkeys(revoked, NO_KEY))
+                return False
             missing = self._missing_sites()
             if missing == []:
                 return True
@@ -257,9 +261,12 @@ class Supervisor:
             return
         lasting = [trouble for trouble in outcome.troubles if trouble["kind"] != "lost" or self._lost_too_long(trouble)]
         final = {trouble["site"]: trouble["reason"] for trouble in lasting}
-        if not final:
-            return
-        if self._policy.on_missing in ("wait", "stop"):  # waiting does not cure a refusal
+        if final:
+            self._act_on_final(final)
+
+    def _act_on_final(self, final: Mapping[str, str]) -> None:
+        """Stop, or go on without sites that no waiting brings back."""
+        if self._policy.on_missing in ("wait", "stop"):
             raise MissingSitesError(_list_reasons(final) + " The run is kept: when that is cured, go on with --resume.")
         self._leave_out(final)
 

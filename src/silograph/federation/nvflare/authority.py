@@ -12,6 +12,7 @@ machine: a copy of the folder without `ca/` and `lead/` is enough to host the se
 
 import json
 import shutil
+import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +23,7 @@ from silograph.errors import OutputError, ProtocolError, SilosError
 from silograph.federation.folders import FederationFolder
 from silograph.federation.identity import public_key_fingerprint, request_fingerprint
 from silograph.federation.invitation import Invitation, read_invitation, write_invitation
+from silograph.federation.members import KeysOnFile, is_revoked, was_revoked
 from silograph.federation.nvflare.policy import harden_server, tidy_lead
 from silograph.federation.nvflare.provisioning import package_command, participant, read_member, run_nvflare
 
@@ -57,27 +59,49 @@ def sign_request(folder: Path, request_zip: Path, out: Path, *, force: bool = Fa
     """Sign a site's request into `out`, which goes back to the site. `force` replaces a key that was signed before."""
     federation, request_zip, out = FederationFolder(folder.resolve()), request_zip.resolve(), out.resolve()
     site, key = read_request(folder, request_zip)
-    certificate, before = federation.certificate(site), site_key(federation.path, site)
-    if before not in (None, key) and not force:
-        raise SilosError(
-            f"{request_zip}: the site {site!r} was signed before, for another key. Ask the site whether it made a new "
-            "key; if it did, sign again with force. The old key stays valid until its certificate ends."
-        )
-    same = [other for other, known in site_keys(federation.path).items() if known == key and other != site]
-    if same:
-        raise SilosError(
-            f"{request_zip}: has the key of {same[0]!r}. Each site makes its own: ask {site!r} for another."
-        )
-    if not federation.root_key.exists():
-        raise SilosError(
-            f"{federation.authority}: the root key is not here. Put the folder ca/ back while you approve sites."
-        )
+    _check_key(federation, request_zip, site, key, force=force)
+    _need_root_key(federation)
     with writing(out) as beside:
         run_nvflare([_approve_command(request_zip, federation, beside)])
-        signed = read_member(beside, certificate.name)
-    make_folder(certificate.parent)
-    write_bytes(certificate, signed)
+        signed = read_member(beside, federation.certificate(site).name)
+    make_folder(federation.certificates)
+    write_bytes(federation.kept_request(site), request_zip.read_bytes())
+    write_bytes(federation.certificate(site), signed)  # last: it is the key on file
     return out
+
+
+def renew_site(folder: Path, site: str, out: Path) -> Path:
+    """Sign the request once more that a site's certificate was made from: the same key, for longer."""
+    federation = FederationFolder(folder.resolve())
+    if site not in (known := read_federation(folder).sites):
+        raise SilosError(f"The federation has no site {site[:80]!r}. Its sites are {', '.join(known)}.")
+    if site_key(folder, site) is None:
+        why = "its key was revoked" if is_revoked(federation, site) else "it was not approved yet"
+        raise SilosError(f"{site}: {why}. Ask it for SITE.request.zip, then: silograph federation approve.")
+    kept = federation.kept_request(site)
+    if not kept.exists():
+        raise SilosError(f"{kept}: is not here. Bring it back, or ask {site} for it and approve that anew.")
+    return sign_request(folder, kept, out)
+
+
+def renew_own(folder: Path, who: str) -> Path:
+    """Sign the key of the `server` or the `lead` once more, and put the certificate in its place; that place."""
+    federation, invitation = FederationFolder(folder.resolve()), read_federation(folder)
+    kit, kept, name = {
+        "server": (federation.server, federation.server_request, invitation.server),
+        "lead": (federation.lead, federation.lead_request, lead_name(invitation.name)),
+    }[who]
+    _need_root_key(federation)
+    if not (kept.exists() and kit.certificate.exists()):
+        raise SilosError(f"{kept if kit.certificate.exists() else kit.certificate}: is not here. Bring it back first.")
+    with tempfile.TemporaryDirectory(prefix="silograph-") as work:
+        signed = Path(work) / f"{who}.signed.zip"
+        run_nvflare([_approve_command(kept, federation, signed)])
+        certificate = read_member(signed, f"{name}.crt")
+    if public_key_fingerprint(certificate) != public_key_fingerprint(kit.certificate.read_bytes()):
+        raise ProtocolError(f"{kept}: was made for another key than {kit.certificate}. Bring back the right one.")
+    write_bytes(kit.certificate, certificate, durable=True)
+    return kit.certificate
 
 
 def read_request(folder: Path, request_zip: Path) -> tuple[str, str]:
@@ -106,18 +130,12 @@ def read_request(folder: Path, request_zip: Path) -> tuple[str, str]:
 
 
 def site_key(folder: Path, site: str) -> str | None:
-    """The fingerprint of a site's public key, once its request was signed. A renewed certificate has the same."""
-    certificate = FederationFolder(folder).certificate(site)
-    if not certificate.exists():
-        return None
-    try:
-        return public_key_fingerprint(certificate.read_bytes())
-    except ProtocolError as error:
-        raise ProtocolError(f"{certificate}: is damaged. Put it back, or sign the site's request again.") from error
+    """The fingerprint of the key on file for a site. A renewed certificate has the same."""
+    return KeysOnFile(FederationFolder(folder))(site)
 
 
 def site_keys(folder: Path) -> dict[str, str]:
-    """The fingerprints of all sites that were signed."""
+    """The fingerprints of all sites that were signed, and not revoked since."""
     found = {site: site_key(folder, site) for site in read_federation(folder).sites}
     return {site: key for site, key in found.items() if key is not None}
 
@@ -128,6 +146,34 @@ def read_federation(folder: Path) -> Invitation:
     if not path.exists():
         raise SilosError(f"{folder}: holds no federation. Found one first: silograph federation new.")
     return read_invitation(path)
+
+
+def _check_key(federation: FederationFolder, request_zip: Path, site: str, key: str, *, force: bool) -> None:
+    """Raise unless this key may be the one on file for the site."""
+    before = site_key(federation.path, site)
+    if was_revoked(federation, key):
+        raise SilosError(
+            f"{request_zip}: has a key that was revoked, which is signed no more. Ask {site} to make a new one: there, "
+            "move key/ and kit/ away, then silograph site request."
+        )
+    if (before not in (None, key) or (before is None and is_revoked(federation, site))) and not force:
+        raise SilosError(
+            f"{request_zip}: the site {site!r} was signed before, for another key. Ask the site, by a second way, "
+            "whether it made a new key; if it did, sign with --force. From then on only the new one is believed."
+        )
+    same = [other for other, known in site_keys(federation.path).items() if known == key and other != site]
+    if same:
+        raise SilosError(
+            f"{request_zip}: has the key of {same[0]!r}. Each site makes its own: ask {site!r} for another."
+        )
+
+
+def _need_root_key(federation: FederationFolder) -> None:
+    if not federation.root_key.exists():
+        raise SilosError(
+            f"{federation.authority}: the root key is not here. Do this where it is kept, then bring the folder sites/ "
+            "here; or put the folder ca/ back for as long as you need it."
+        )
 
 
 def _fill(made: FederationFolder, draft: Invitation) -> Invitation:
@@ -158,8 +204,10 @@ def _make_own_kits(made: FederationFolder, invitation: Invitation) -> None:
         definition = participant(work, invitation.name, entry)
         commands += _own_kit_commands(made, work, definition, str(entry["name"]), invitation.fingerprint)
     reports = run_nvflare(commands)
-    Path(reports[2]["output_dir"]).replace(made.server.path)
-    Path(reports[5]["output_dir"]).replace(made.lead.path)
+    own = ((made.server, reports[2], server, made.server_request), (made.lead, reports[5], lead, made.lead_request))
+    for kit, report, entry, kept in own:
+        Path(report["output_dir"]).replace(kit.path)
+        (work / str(entry["name"]) / f"{entry['name']}.request.zip").replace(kept)
     shutil.rmtree(work)
 
 

@@ -13,6 +13,7 @@ from silograph.federation.coordinator.run import open_run
 from silograph.federation.coordinator.survey import survey_sites
 from silograph.federation.folders import FederationFolder, owner_of_kit
 from silograph.federation.identity import read_signer, read_trust
+from silograph.federation.members import KeysOnFile
 from silograph.federation.names import RUN_NAME
 from silograph.federation.nvflare.transport import AuxTransport
 
@@ -37,7 +38,7 @@ class StudyController(Controller):  # type: ignore[misc]
         kit = self._federation.server
         identity: dict[str, Any] = {
             "signer": read_signer(kit.certificate, kit.key),
-            "trust": read_trust(kit.root_certificate),
+            "trust": read_trust(kit.root_certificate, KeysOnFile(self._federation)),
         }
         attempt = fl_ctx.get_job_id()
         transport = AuxTransport(fl_ctx.get_engine(), attempt)

@@ -38,6 +38,9 @@ from nvflare.private.fed.client.admin import RequestProcessor
 from nvflare.private.fed.client.admin_commands import AdminCommands
 from nvflare.private.fed.client.client_req_processors import ClientRequestProcessors
 
+from silograph.federation.folders import FederationFolder
+from silograph.federation.members import KeysOnFile
+from silograph.federation.nvflare.admission import admit_members
 from silograph.federation.nvflare.guard import guard_messages
 from silograph.federation.nvflare.limits import limit_frames, limit_streams
 from silograph.federation.nvflare.pace import ask_seldom, wait_for_frames
@@ -154,6 +157,9 @@ def main(arguments: list[str]) -> None:
         harden()
     else:
         limit_streams()
+    if kind == "server":  # all connections with sites are its
+        kit = Path(rest[rest.index("-m") + 1])
+        admit_members(KeysOnFile(FederationFolder(kit.parent)))
     if kind == "site_job":
         ask_seldom()
     if kind.endswith("_job"):  # watches its parent by itself

@@ -3,14 +3,20 @@
 `authority` says what is verified and what is not, `policy` what a kit allows.
 """
 
+import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from silograph._util.documents import parse_json
-from silograph._util.files import make_folder
+from silograph._util.files import make_folder, write_bytes
 from silograph.errors import OutputError, ProtocolError, SilosError
+from silograph.federation.certificates import certificate_ends
 from silograph.federation.folders import Kit, SiteFolder
+from silograph.federation.identity import public_key_fingerprint
 from silograph.federation.invitation import Invitation, read_invitation, write_invitation
+from silograph.federation.nvflare.hosting import running
 from silograph.federation.nvflare.policy import harden_site
 from silograph.federation.nvflare.provisioning import package_command, participant, read_member, run_nvflare
 
@@ -24,7 +30,8 @@ def make_request(site_folder: Path, invitation: Invitation, site: str) -> Path:
         )
     if folder.key.exists():
         raise OutputError(
-            f"{folder.key}: has a key already. Send the request made with it; to begin again, move the folder away."
+            f"{folder.key}: has a key already. Send the request made with it. If it was lost, stolen or revoked: stop "
+            f"the site, move {folder.key} and {folder.kit.path} away, and ask again; settings, log and ledger stay."
         )
     make_folder(folder.path)
     folder.path.chmod(0o700)  # the key, the audit log, the results: nobody else's
@@ -41,21 +48,50 @@ def make_request(site_folder: Path, invitation: Invitation, site: str) -> Path:
 
 def install_kit(site_folder: Path, signed_zip: Path, invitation: Invitation) -> Path:
     """Install the kit of the site whose key is in `site_folder`; return its folder. An older kit is replaced."""
-    folder, signed_zip = SiteFolder(site_folder.resolve()), signed_zip.resolve()
-    _check_answer(signed_zip, site_name(site_folder), invitation)
+    folder = SiteFolder(site_folder.resolve())
     kit = folder.kit
-    with tempfile.TemporaryDirectory(prefix=".kit.", dir=folder.path) as work:
-        command = package_command(signed_zip, folder.key, invitation.shown_fingerprint(), Path(work))
-        made = Kit(Path(run_nvflare([command])[0]["output_dir"]), "client")
-        _check_address(made, invitation)
+    with _made_kit(folder, signed_zip.resolve(), invitation) as made:
         harden_site(made)
         made.path.chmod(0o700)
         _keep_own_settings(kit, made)
         if kit.path.exists():
-            kit.path.replace(Path(work) / "old")
+            kit.path.replace(made.path.parent / "old")
         made.path.replace(kit.path)
     make_folder(folder.log.parent)
     return kit.path
+
+
+def renew_kit(site_folder: Path, signed_zip: Path, invitation: Invitation) -> bool:
+    """Put a new certificate in the place of the old one, also while the site runs; nothing else changes.
+
+    Where the site has made a new key, the kit is installed anew instead. Whether the key is the same.
+    """
+    folder = SiteFolder(site_folder.resolve())
+    with _made_kit(folder, signed_zip.resolve(), invitation) as made:
+        certificate = made.certificate.read_bytes()
+        ends = certificate_ends(made.certificate)
+    before = folder.kit.certificate
+    if before.exists() and public_key_fingerprint(before.read_bytes()) == public_key_fingerprint(certificate):
+        if ends < certificate_ends(before):
+            raise SilosError(
+                f"{signed_zip}: its certificate ends on {ends:%Y-%m-%d at %H:%M}, the one here on "
+                f"{certificate_ends(before):%Y-%m-%d at %H:%M}. This is an older answer: ask the coordinator for the "
+                "new one."
+            )
+        write_bytes(before, certificate, durable=True)
+        return True
+    if running(folder.path) is not None:
+        raise SilosError(f"{folder.path}: the site runs with its old key. Stop it, then renew.")
+    install_kit(site_folder, signed_zip, invitation)
+    return False
+
+
+def signed_for(signed_zip: Path) -> str:
+    """The site that a signed request is for, whatever the file is called."""
+    try:
+        return str(parse_json(read_member(signed_zip, "signed.json"))["name"])
+    except (ValueError, KeyError) as error:
+        raise _no_answer(signed_zip) from error
 
 
 def site_invitation(site_folder: Path) -> Invitation:
@@ -74,6 +110,27 @@ def site_name(site_folder: Path) -> str:
         raise SilosError(f"{site_folder}: has no site's key. Begin with: silograph site request.") from error
 
 
+@contextmanager
+def _made_kit(folder: SiteFolder, signed_zip: Path, invitation: Invitation) -> Iterator[Kit]:
+    """A kit for the site's key, made to the side of what the coordinator signed, once that is found right."""
+    site = site_name(folder.path)
+    _check_answer(signed_zip, site, invitation)
+    with tempfile.TemporaryDirectory(prefix=".kit.", dir=folder.path) as work:
+        plain = Path(work) / f"{site}.signed.zip"  # NVFlare asks for such a name; mail programs make others of it
+        shutil.copyfile(signed_zip, plain)
+        key = shutil.copytree(folder.key, Path(work) / "key")  # NVFlare writes into it, before we are content
+        command = package_command(plain, key, invitation.shown_fingerprint(), Path(work) / "made")
+        made = Kit(Path(run_nvflare([command])[0]["output_dir"]), "client")
+        _check_address(made, invitation)
+        yield made
+
+
+def _no_answer(signed_zip: Path) -> ProtocolError:
+    return ProtocolError(
+        f"{signed_zip}: cannot be read, or is no signed request. Ask the coordinator for SITE.signed.zip."
+    )
+
+
 def _check_answer(signed_zip: Path, site: str, invitation: Invitation) -> None:
     """Say in our words what is most often wrong; NVFlare then checks hashes, signatures and the key."""
     try:
@@ -81,9 +138,7 @@ def _check_answer(signed_zip: Path, site: str, invitation: Invitation) -> None:
         name, project = signed["name"], signed["project"]
         root = str(signed["ca_info"]["rootCA_fingerprint"]).removeprefix("SHA256:").replace(":", "").lower()
     except (ValueError, KeyError, TypeError) as error:
-        raise ProtocolError(
-            f"{signed_zip}: cannot be read, or is no signed request. Ask the coordinator for SITE.signed.zip."
-        ) from error
+        raise _no_answer(signed_zip) from error
     if project != invitation.name:
         raise SilosError(f"{signed_zip}: is of the federation {project!r}, the invitation of {invitation.name!r}.")
     if name != site:

@@ -147,13 +147,31 @@ def unpinned(folder: Path) -> list[str]:
     return [site for site in read_invitation(SiteFolder(folder).invitation).sites if site not in believed]
 
 
+def acquaintances(folder: Path) -> set[str]:
+    """The sites that this one's people were invited with, or whose key they pinned since."""
+    return {*read_invitation(SiteFolder(folder).invitation).sites, *Pins(folder).all()}
+
+
+def describe_newcomers(folder: Path, study: StudyFile) -> list[str]:
+    """Of a study that is to be approved: whom it brings that this site's people know nothing of."""
+    new = [site for site in study.sites or () if site not in acquaintances(folder)]
+    return [
+        f"{', '.join(new)} joined later than this site, and is not pinned here. To approve this study is to take part "
+        "with it: ask its own people who they are."
+    ] * bool(new)
+
+
 def describe_pins(folder: Path, study: StudyFile) -> list[str]:
     """Which of a study's keys are pinned here, in lines for people who are to approve it; none if it names no keys."""
     if not study.keys:
         return []
     pins = Pins(folder)
     believed, own, width = pins.all(), pins.own(), max(map(len, study.keys))
-    lines = [f"  {site:<{width}}  {_verdict(site, key, believed, own)}" for site, key in study.keys.items()]
+    invited = read_invitation(SiteFolder(folder).invitation).sites
+    lines = []
+    for site, key in study.keys.items():
+        verdict = _verdict(site, key, believed, own) + " --new" * (site not in believed and site not in invited)
+        lines.append(f"  {site:<{width}}  {verdict}")
     return ["Keys of the study's sites:", *lines]
 
 

@@ -22,7 +22,6 @@ from silograph.errors import OutputError, ProtocolError
 from silograph.federation.envelope import SignedMessage, VerifiedMessage, open_message
 from silograph.federation.folders import SiteFolder
 from silograph.federation.identity import Signer, Trust, public_key_fingerprint
-from silograph.federation.invitation import read_invitation
 from silograph.federation.names import RUN_ID
 from silograph.federation.refusals import Refused
 from silograph.federation.site.approvals import Approvals
@@ -31,7 +30,7 @@ from silograph.federation.site.counters import count_table_round
 from silograph.federation.site.gate import Gate
 from silograph.federation.site.masking import check_pins
 from silograph.federation.site.parsing import contents_of, parse_hello, parse_n_silos, parse_scalars, plain_entries
-from silograph.federation.site.pins import Pins
+from silograph.federation.site.pins import Pins, acquaintances
 from silograph.federation.site.restored import check_witness
 from silograph.federation.site.run import LEARN, SETUP, Asked, SiteRun, open_site_run
 from silograph.federation.site.settings import SiteSettings, read_site
@@ -142,7 +141,7 @@ class SiteService:
         run, (study, nodes, silos) = self._run_of(request), parse_hello(request)
         check_witness(self.folder, self.log, request.head.get("witness"))
         self._check_study(study, request.sender)
-        self._check_sites(silos)
+        self._check_sites(silos, study)
         self._check_pins(study)
         before = version_in(self.folder.state, run)
         data = self._gate.check_table(study, nodes, request.sender, before=before)
@@ -265,14 +264,20 @@ class SiteService:
         if name not in self.settings.methods:
             raise Refused("method", f"{name!r} is not among those that site.toml allows")
 
-    def _check_sites(self, silos: Sequence[str]) -> None:
-        """Who takes part is the coordinator's word alone: it must be sites that this one was told of, and enough."""
+    def _check_sites(self, silos: Sequence[str], study: StudyFile) -> None:
+        """Who takes part is the coordinator's word alone: it must be sites that our people know of, and enough.
+
+        They know those that they were invited with, those whose key they pinned, and those named in a study that they
+        have read and approved. So a site that came later takes part in nothing that they agreed to before.
+        """
         try:
-            strangers = set(silos) - set(read_invitation(self.folder.invitation).sites)
+            known = acquaintances(self.folder.path)
         except ProtocolError as error:
             raise Refused("sites", str(error)) from error
-        if strangers:
-            raise Refused("sites", f"{', '.join(sorted(strangers))}: not in {self.folder.invitation.name}")
+        if self._approvals.get(study.sha256) is not None:
+            known |= set(study.sites or ())
+        if strangers := set(silos) - known:
+            raise Refused("sites", f"{', '.join(sorted(strangers))}: not in {self.folder.invitation.name}, nor pinned")
         if len(silos) < self.settings.min_sites:
             raise Refused("sites", f"{len(silos)} sites, site.toml asks for {self.settings.min_sites} at least")
 
