@@ -27,7 +27,7 @@ def site_folder(given: Path | None, *, named: Path | None = None) -> Path:
 
 
 def _is_federation(folder: Path) -> bool:
-    return FederationFolder(folder).server.config.exists()
+    return FederationFolder(folder).about.exists()
 
 
 def _is_site(folder: Path) -> bool:

@@ -38,11 +38,14 @@ class FederationFolder:
         self.root_key = self.authority / "rootCA.key"
         self.profile = self.authority / "profile.yml"
         self.server = Kit(path / "server", "server")
-        self.lead = Kit(path / "lead", "admin")  # who submits jobs
+        self.lead = Kit(path / "lead", "admin")  # who asks the server's desk; may lie elsewhere
+        self.conductor = Kit(path / "conductor", "admin")  # who submits jobs, at the server
+        self.conductor_lock = path / "conductor.lock"  # held by the process that does; empty
         self.certificates = path / "sites"  # of the sites that were signed
         self.storage = path / "storage"  # the server's jobs
         self.jobs, self.snapshots = self.storage / "jobs", self.storage / "snapshots"
         self.runs = path / "runs"
+        self.forgotten = path / "forgotten"  # RUN: empty; that a run was removed, for ever
         self.status = path / "status.json"  # the sites' last answers to a survey
         self.witnesses = path / "witnesses"  # SITE.json: how far a site's audit log was, when it last answered
         self.nodes, self.study = path / "nodes.txt", path / "study.toml"

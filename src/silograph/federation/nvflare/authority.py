@@ -5,9 +5,10 @@ connection is mutual TLS below this root; a site proves with its key that it has
 signed answer are bound by hashes and by the root's signature; every job must carry a signature made with a certificate
 below this root (`require_signed_jobs`), at the server and at the sites. What is not: kits carry no `signature.json`
 in this mode, so NVFlare does not notice when somebody with access to a site's disk changes that site's kit. And a
-signed job protects the sites from a broken server only while the root key and the lead's key are not on the server's
-machine: a copy of the folder without `ca/` and `lead/` is enough to host the server. `silograph federation run` needs
-`lead/` beside the server's folder, so in practice it is `ca/` that is kept elsewhere.
+signed job does not protect the sites from a broken server: `conductor/`, the kit that submits jobs, lies there, so that
+runs go on while the lead is away. Whoever has it can start processes at the sites, of the one class that they allow;
+these answer nothing but what the server's key has signed, of studies that the site approved. `lead/`, which only asks
+the server's desk, and `ca/`, which makes new members, lie elsewhere.
 """
 
 import json
@@ -27,8 +28,13 @@ from silograph.federation.nvflare.provisioning import package_command, participa
 
 
 def lead_name(name: str) -> str:
-    """The user who submits the jobs of a federation; NVFlare wants the form of an e-mail address."""
+    """The user who asks the desk of a federation's server; NVFlare wants the form of an e-mail address."""
     return f"lead@{name}.silograph"
+
+
+def conductor_name(name: str) -> str:
+    """The user who submits the jobs of a federation."""
+    return f"conductor@{name}.silograph"
 
 
 def new_kits(
@@ -47,7 +53,8 @@ def new_kits(
         invitation = _fill(made, draft)
         harden_server(made.server, FederationFolder(folder))
         tidy_lead(made.lead)
-        for part in (made.authority, made.server.path, made.lead.path, made.storage):
+        tidy_lead(made.conductor)
+        for part in (made.authority, made.server.path, made.lead.path, made.conductor.path, made.storage):
             part.chmod(0o700)
     folder.chmod(0o700)  # keys, and later the sites' graphs
     return invitation
@@ -147,19 +154,21 @@ def _fill(made: FederationFolder, draft: Invitation) -> Invitation:
 
 
 def _make_own_kits(made: FederationFolder, invitation: Invitation) -> None:
-    """Make the server's and the lead's kits, by the same steps as a site's; only that both ends are here."""
+    """Make the kits of server, lead and conductor, by the same steps as a site's; only that both ends are here."""
     work = made.path / "work"
     make_folder(work)
     ports = {"fed_learn_port": invitation.port, "admin_port": invitation.port}
     server = {"name": invitation.server, "type": "server", **ports}
     lead = {"name": lead_name(invitation.name), "type": "admin", "role": "lead"}
+    conductor = {**lead, "name": conductor_name(invitation.name)}
     commands: list[list[str]] = []
-    for entry in (server, lead):
+    for entry in (server, lead, conductor):
         definition = participant(work, invitation.name, entry)
         commands += _own_kit_commands(made, work, definition, str(entry["name"]), invitation.fingerprint)
     reports = run_nvflare(commands)
     Path(reports[2]["output_dir"]).replace(made.server.path)
     Path(reports[5]["output_dir"]).replace(made.lead.path)
+    Path(reports[8]["output_dir"]).replace(made.conductor.path)
     shutil.rmtree(work)
 
 
