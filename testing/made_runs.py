@@ -13,7 +13,7 @@ from silograph.engine.study import TriedCoupling
 from silograph.graph.graph import Graph
 from silograph.graph.pairs import Pairs, condensed_index
 from silograph.runs.reader import RunData
-from silograph.runs.record import FederationRecord, ResultRecord, RunRecord
+from silograph.runs.record import FederationRecord, ResultRecord, RunRecord, TimesRecord
 from silograph.runs.results import silo_record, with_stability
 from silograph.runs.stability import RunStability
 from silograph.runs.writer import write_results
@@ -162,8 +162,9 @@ def table_run(folder: Path, *, n_nodes=12, seed=0, halves=0):
 
 def federated(data, **changes):
     """Make the record of a run, as JSON holds it, that of a federation."""
+    spent = TimesRecord(computing=12.0, starting=9.0, approval=3600.0, sites=0.0, server=0.0, turn=0.0, total=3621.0)
     about = FederationRecord(
-        run="first", study="brains", study_sha256="0" * 64, policy={}, left_out={}, attempts=1, rejected_answers=0,
-        bytes_down=0, bytes_up=0,
+        run="first", study="brains", study_sha256="0" * 64, policy={}, left_out={}, attempts=1, times=spent,
+        rejected_answers=0, bytes_down=0, bytes_up=0,
     )  # fmt: skip
     data["federation"] = asdict(about) | changes

@@ -185,8 +185,8 @@ class RealFederation:
     def status(self, *, quick: bool = True) -> dict[str, Any]:
         """What `federation status --json` prints."""
         options = ["--quick"] if quick else []
-        done = self.command("federation", "status", *options, "--json", "--folder", self.fed)
-        return dict(json.loads(done.stdout))
+        done = self.command("federation", "status", *options, "--json", "--folder", self.fed, code=None)
+        return dict(json.loads(done.stdout))  # also of a server that does not answer, of which the code is 1
 
     # --- hosts -------------------------------------------------------------------------------------------------------
 
@@ -253,7 +253,8 @@ class RealFederation:
 
     def processes(self) -> list[psutil.Process]:
         """All that runs on the kits of this federation, jobs included."""
-        kits = {str(self.fed / "server"), *(str(self.home(site) / "kit") for site in self.sites)}
+        ours = (self.fed / "server", self.fed / "conductor", *(self.home(site) / "kit" for site in self.sites))
+        kits = set(map(str, ours))
         found = []
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error):

@@ -64,7 +64,7 @@ def test_the_record_tells_what_was_done_and_to_what(brain):
         "row_counter": None,
     }
     assert [{name: silo[name] for name in expected} for silo in record["silos"]] == [expected]
-    assert (record["format"], record["kind"]) == (6, "table")
+    assert (record["format"], record["kind"]) == (7, "table")
     assert record["parameters"]["alpha"] == 1
     assert record["parameters"]["standardize"] is True
     assert record["result"]["relative_gap"] <= 1e-8

@@ -58,7 +58,7 @@ def test_a_coordinators_folder_stands_for_the_results_in_it(tmp_path):
     [
         (lambda run: (run / "run.json").unlink(), "run.json is missing"),
         (lambda run: (run / "run.json").write_text("{"), "cannot be read"),
-        (lambda run: (run / "run.json").write_text('{"format": 99}'), "format 6"),
+        (lambda run: (run / "run.json").write_text('{"format": 99}'), "format 7"),
         (lambda run: (run / "checkpoint").mkdir(), "--resume"),
         (lambda run: (run / "silos" / "lima" / "graph.npz").unlink(), "graph.npz: missing"),
         (lambda run: (run / "history.csv").unlink(), "history.csv"),

@@ -100,6 +100,14 @@ def visible(text: str, *, lines: bool = False) -> str:
     return "".join(c if c.isprintable() or c in kept else c.encode("unicode_escape").decode() for c in text)
 
 
+def span(seconds: float) -> str:
+    """A length of time, as people say it."""
+    for size, unit in ((86400, "days"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{max(0.0, seconds):.0f} s"
+
+
 def say(line: str) -> None:
     """Print to standard output, each line as it is."""
     Console(soft_wrap=True, emoji=False).print(visible(line, lines=True), markup=False, highlight=False)

@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from silograph._util.checks import MOST_NAMED
+from silograph.cli.output import span
 from silograph.privacy.statement import Statement
 from silograph.runs.layout import RESULT_NAMES
 from silograph.runs.record import NewcomerRecord, ResultRecord, RunRecord, SiloRecord
@@ -20,7 +21,7 @@ def summary(record: RunRecord, out: Path | None) -> Group:
         return Group(_table(record, out), *(Text(fact) for fact in (*_stability(record), *_signs(record))))
     if record.newcomer is not None:
         return Group(_silos(record), *(Text(fact) for fact in _newcomer(record.newcomer, out)))
-    facts = [*_facts(record.result, out), *_stability(record), *_signs(record), *_guarantee(record.privacy)]
+    facts = [*_facts(record, out), *_stability(record), *_signs(record), *_guarantee(record.privacy)]
     return Group(_silos(record), *(Text(fact) for fact in facts))
 
 
@@ -116,17 +117,31 @@ def _silo_row(silo: SiloRecord) -> list[Text]:
     return [Text(part) for part in (silo.name, samples, edges, degree, "fused" if silo.is_consensus else told)]
 
 
-def _facts(result: ResultRecord, out: Path | None) -> list[str]:
+def _facts(record: RunRecord, out: Path | None) -> list[str]:
+    result = record.result
     parameters = f"parameters: alpha = {result.alpha:.4g}, beta = {result.beta:.4g}"
     if result.rho:
         nu = "inf" if result.nu is None else f"{result.nu:.4g}"
         parameters += f", nu = {nu}, lambda = {result.lam:.4g}"
     rounds = f"after {result.rounds} rounds (and {result.setup_rounds} of set-up)"
-    facts = [parameters, f"certified gap: {_certificate(result)} {rounds}", f"time: {result.seconds:.2f} s"]
+    facts = [parameters, f"certified gap: {_certificate(result)} {rounds}", f"time: {_time(record)}"]
     facts[:0] = [*_degree(result), *_coupling(result)]
     if out is not None:
         facts.append(f"written: {_written(out)}")
     return facts
+
+
+def _time(record: RunRecord) -> str:
+    """How long it took; between sites, also what was waited for, over all attempts."""
+    if record.federation is None:
+        return f"{record.result.seconds:.2f} s"
+    times = record.federation.times
+    waits = {"approvals": times.approval, "missing sites": times.sites, "the server": times.server, "turns": times.turn}
+    named = ", ".join(f"{what} {span(seconds)}" for what, seconds in waits.items() if seconds >= 1)
+    waited = f", {span(sum(waits.values()))} of waiting ({named})" if named else ""
+    return (
+        f"{span(times.computing)} of computing, {span(times.starting)} of starting{waited}; {span(times.total)} in all"
+    )
 
 
 def _written(out: Path) -> str:

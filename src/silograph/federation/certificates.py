@@ -41,12 +41,13 @@ def expiry_warning(what: str, ends: datetime, now: datetime, renew_command: str)
 
 
 def federation_warnings(folder: Path, now: datetime | None = None) -> list[str]:
-    """What to say of the certificates in a federation's folder: the root's, the server's, the lead's, the sites'."""
+    """What to say of the certificates in a federation's folder: the root's, its own kits', the sites'."""
     federation = FederationFolder(folder)
     roots = [federation.server.root_certificate, federation.root_certificate]
     own: list[Named] = [
         ("The server's certificate", federation.server.certificate, "silograph federation renew server"),
         ("The lead's certificate", federation.lead.certificate, "silograph federation renew lead"),
+        ("The conductor's certificate", federation.conductor.certificate, "silograph federation renew conductor"),
     ]
     sites: list[Named] = [
         (f"The certificate of the site {path.stem!r}", path, f"silograph federation renew {path.stem}")

@@ -38,15 +38,16 @@ class FederationFolder:
         self.root_key = self.authority / "rootCA.key"
         self.root_certificate = self.authority / "rootCA.pem"
         self.profile = self.authority / "profile.yml"
-        self.server_request = self.authority / "server.request.zip"  # kept, so that the same keys can be signed again
-        self.lead_request = self.authority / "lead.request.zip"
         self.server = Kit(path / "server", "server")
-        self.lead = Kit(path / "lead", "admin")  # who submits jobs
+        self.lead = Kit(path / "lead", "admin")  # who asks the server's desk; may lie elsewhere
+        self.conductor = Kit(path / "conductor", "admin")  # who submits jobs, at the server
+        self.conductor_lock = path / "conductor.lock"  # held by the process that does; empty
         self.certificates = path / "sites"  # of the sites that were signed: whose key is whose
         self.revoked = self.certificates / "revoked"  # SITE.KEY.crt: keys that are believed no more
         self.storage = path / "storage"  # the server's jobs
         self.jobs, self.snapshots = self.storage / "jobs", self.storage / "snapshots"
         self.runs = path / "runs"
+        self.forgotten = path / "forgotten"  # RUN: empty; that a run was removed, for ever
         self.status = path / "status.json"  # the sites' last answers to a survey
         self.witnesses = path / "witnesses"  # SITE.json: how far a site's audit log was, when it last answered
         self.nodes, self.study = path / "nodes.txt", path / "study.toml"
@@ -55,6 +56,10 @@ class FederationFolder:
     def invitation(self, name: str) -> Path:
         """The file that goes to the sites."""
         return self.path / f"{name}.invite"
+
+    def own_request(self, who: str) -> Path:
+        """What server, lead or conductor had signed, kept so that the same key can be signed again."""
+        return self.authority / f"{who}.request.zip"
 
     def certificate(self, site: str) -> Path:
         """A site's certificate; it is there once the site's request was signed."""

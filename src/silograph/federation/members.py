@@ -16,6 +16,7 @@ from pathlib import Path
 
 from silograph._util.files import make_folder, write_bytes
 from silograph.errors import ParameterError, ProtocolError, SilosError
+from silograph.federation.certificates import federation_warnings
 from silograph.federation.folders import FederationFolder
 from silograph.federation.identity import public_key_fingerprint
 from silograph.federation.invitation import Invitation, read_invitation, write_invitation
@@ -100,6 +101,19 @@ def remove_site(federation: FederationFolder, name: str) -> Invitation:
     if KeysOnFile(federation)(name) is not None:
         revoke_key(federation, name)
     return _write_sites(federation, invitation, tuple(site for site in invitation.sites if site != name))
+
+
+def notices(federation: FederationFolder) -> list[str]:
+    """What to say of the members of a federation: certificates that end, keys that were revoked."""
+    sites = sorted({path.name.split(".")[0] for path in federation.revoked.glob("*.crt")})
+    return [
+        *federation_warnings(federation.path),
+        *(
+            f"The key of {site} was revoked: it cannot connect until a new one is signed for it."
+            for site in sites
+            if is_revoked(federation, site)
+        ),
+    ]
 
 
 def _write_sites(federation: FederationFolder, invitation: Invitation, sites: tuple[str, ...]) -> Invitation:

@@ -16,7 +16,7 @@ from silograph._util.documents import show
 from silograph.errors import ParameterError
 
 LONGEST_NAME = 200  # characters
-OWN_NAMES = ("server", "lead")  # sites would take the messages of one called so for the server's
+OWN_NAMES = ("server", "lead", "conductor")  # sites would take the messages of one called so for the server's
 SITE_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")  # becomes a certificate's name and a folder's, on any file system
 FEDERATION_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")  # a folder's, and a part of certificates
 RUN_NAME = re.compile(r"[0-9a-f]{16}")  # of a run's folder at the coordinator, as `new_run_name` makes it

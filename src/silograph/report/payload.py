@@ -30,6 +30,15 @@ MOST_DRAWN, FEWER_DRAWN = 3000, 1000  # edges at once in a drawing, of up to MOS
 PLACE_DIGITS = 4  # of places in the unit square
 
 Rows = list[tuple[str, str]]
+TIMES = {  # of a federation's run
+    "computing": "computing",
+    "starting": "starting processes",
+    "approval": "waiting for approvals",
+    "sites": "waiting for sites",
+    "server": "waiting for the server",
+    "turn": "waiting for its turn",
+    "total": "in all",
+}
 
 
 def payload(run: RunData, layout: Layout, *, title: str, spatial: str | None = None) -> dict[str, Any]:
@@ -210,7 +219,10 @@ def _run_rows(run: RunData) -> Rows:
     if run.record.newcomer is None:
         rows.append(("objective", "not finite" if result.objective is None else f"{result.objective:.8g}"))
     rows += [("certificate", str(_verdict(run)["text"]))]
-    return [*rows, ("seconds", f"{result.seconds:g}")]
+    if (about := run.record.federation) is None:
+        return [*rows, ("seconds", f"{result.seconds:g}")]
+    times = asdict(about.times)  # over all attempts
+    return [*rows, *((f"seconds, {TIMES[name]}", f"{times[name]:g}") for name in TIMES if times[name])]
 
 
 def _parameter_rows(run: RunData) -> Rows:

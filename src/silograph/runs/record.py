@@ -16,7 +16,7 @@ from silograph.engine.study import TriedCoupling
 from silograph.errors import GraphError
 from silograph.privacy.statement import Statement
 
-RECORD_FORMAT = 6
+RECORD_FORMAT = 7
 AGAIN = "Run `silograph learn` again, or bring the folder back as it was."
 
 
@@ -79,6 +79,19 @@ class ResultRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TimesRecord:
+    """Where the time of a federation's run went, in seconds, over all its attempts."""
+
+    computing: float
+    starting: float  # processes started, and read their data
+    approval: float  # waiting for sites to approve the study,
+    sites: float  # for sites that were missing,
+    server: float  # for the server,
+    turn: float  # for other runs
+    total: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FederationRecord:
     """How sites took part."""
 
@@ -88,6 +101,7 @@ class FederationRecord:
     policy: Mapping[str, Any]
     left_out: Mapping[str, str]  # site → reason
     attempts: int
+    times: TimesRecord
     rejected_answers: int
     bytes_down: int
     bytes_up: int

@@ -81,7 +81,7 @@ def loses(site: str) -> Act:
 
 
 def finish(
-    run: CoordinatorRun, engine: Engine, on_poll: Callable[[CoordinatorRun], None] = lambda run: None
+    run: CoordinatorRun, engine: Engine, on_poll: Callable[[Supervisor], None] = lambda supervisor: None
 ) -> list[str]:
     said: list[str] = []
     done = Supervisor(run, engine, tell=said.append, on_poll=on_poll).finish()
@@ -93,7 +93,7 @@ def test_a_process_that_was_killed_is_missed_at_once_though_the_engine_calls_its
     run = consortium.run(QUICK)
     engine = Engine(run, is_killed, brings_it_to_its_end(consortium))
     began = time.monotonic()
-    assert any("ended unexpectedly" in text for text in finish(run, engine))
+    assert any("was killed" in text for text in finish(run, engine))
     assert time.monotonic() - began < module.STARTUP_SECONDS / 2
     assert engine.aborted == ["job 1"]  # it does not hold a place in the engine's queue
 
@@ -102,8 +102,22 @@ def test_a_job_that_does_not_come_up_is_ended_before_another_is_submitted(consor
     monkeypatch.setattr(module, "STARTUP_SECONDS", 0.1)
     run = consortium.run(QUICK)
     engine = Engine(run, lambda run, job: None, brings_it_to_its_end(consortium))
-    finish(run, engine)
+    said = finish(run, engine)
     assert engine.aborted == ["job 1"]
+    assert said == ["The run's process did not come up within 0.1 s; the run goes on from its last round."]
+
+
+def test_nothing_is_said_to_have_died_where_a_site_is_left_out_before_the_job_begins(consortium):
+    run = consortium.run(QUICK, 'on_missing = "continue"\ntimeout = 0.3')
+    engine = Engine(run, lambda run, job: None, brings_it_to_its_end(consortium))
+    engine.state = lambda job: (
+        "ended" if job in engine.aborted else "running" if len(engine.submitted) > 1 else "waiting"
+    )
+    engine.heard = lambda: {site: time.time() for site in consortium.sites if site != "oslo" or not engine.submitted}
+    said = finish(run, engine)
+    assert engine.submitted == [consortium.sites, ("kyoto", "lima")]
+    assert not [text for text in said if "process" in text]
+    assert "oslo: was not connected for 0.3 s." in said[-1]
 
 
 def test_a_run_that_is_in_good_hands_is_watched_and_not_begun_a_second_time(consortium):
@@ -112,8 +126,8 @@ def test_a_run_that_is_in_good_hands_is_watched_and_not_begun_a_second_time(cons
     lock, polls = Lock(run.folder / "lock"), []
     assert lock.take()
 
-    def end_it_later(run: CoordinatorRun) -> None:
-        polls.append(run)
+    def end_it_later(supervisor: Supervisor) -> None:
+        polls.append(supervisor)
         if len(polls) == 5:
             run.write_outcome(Outcome(attempt="of an earlier supervisor", ended="done"))
             lock.release()

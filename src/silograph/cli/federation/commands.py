@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
+from rich.console import Console, RenderableType
 
 from silograph.cli.federation import members
 from silograph.cli.folders import InFederation as Folder
@@ -15,6 +15,7 @@ from silograph.cli.output import (
     NOT_CONVERGED,
     PIPE_WIDTH,
     Output,
+    complaints,
     guard,
     need_nvflare,
     run_guarded,
@@ -22,7 +23,7 @@ from silograph.cli.output import (
     visible,
     warn,
 )
-from silograph.errors import ParameterError
+from silograph.errors import ParameterError, SilosError
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -98,6 +99,8 @@ def approve(
 def start(folder: Folder = None, systemd: Systemd = False) -> None:
     """Host the server."""
     need_nvflare()
+    from silograph.federation.folders import FederationFolder
+    from silograph.federation.members import notices
     from silograph.federation.nvflare.hosting import host_server
     from silograph.federation.nvflare.systemd import systemd_unit
 
@@ -105,7 +108,7 @@ def start(folder: Folder = None, systemd: Systemd = False) -> None:
     if systemd:
         typer.echo(systemd_unit("server", home))
     else:
-        for text in members.notices(home):
+        for text in notices(FederationFolder(home)):
             warn(text)
         host_server(home, say=typer.echo)
 
@@ -124,8 +127,67 @@ def status(
     data = status_data(federation_folder(folder), ask=not quick)
     if as_json:
         typer.echo(json.dumps(data, indent=2))
+    if not data["server"]["answers"]:
+        raise SilosError(data["server"]["why"])
+    if not as_json:
+        _print(status_tables(data))
+    for text in data["warnings"]:
+        warn(text)
+
+
+@app.command(help="The runs that the server has: running, waiting (for what), stopped (why), abandoned or done.")
+@guard()
+def runs(
+    folder: Folder = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """List runs."""
+    need_nvflare()
+    from silograph.cli.federation.asking import desk
+    from silograph.cli.federation.status import runs_table
+
+    with desk(federation_folder(folder)) as session:
+        found = session.ask("status")
+    if as_json:
+        typer.echo(json.dumps(found["runs"], indent=2))
     else:
-        Console(width=None if Console().is_terminal else PIPE_WIDTH).print(status_tables(data))
+        _print(runs_table(found["runs"], found["now"]))
+
+
+def _print(shown: RenderableType) -> None:
+    Console(width=None if Console().is_terminal else PIPE_WIDTH).print(shown)
+
+
+RunName = Annotated[str, typer.Argument(metavar="RUN", help="The run's name, of `silograph federation runs`.")]
+
+
+@app.command(help="Give a run up: the server asks the sites nothing more of it. --resume goes on with it all the same.")
+@guard()
+def abort(run: RunName, folder: Folder = None) -> None:
+    """Give a run up."""
+    need_nvflare()
+    from silograph.cli.federation.asking import desk
+
+    with desk(federation_folder(folder)) as session:
+        session.ask("abort", run=run)
+    typer.echo(f"{run} is given up; its processes end within seconds. To remove it: silograph federation forget {run}")
+
+
+@app.command(help="Remove a run that is done, stopped or abandoned from the server, with its results there. Asks.")
+@guard()
+def forget(
+    run: RunName, yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False, folder: Folder = None
+) -> None:
+    """Remove a run."""
+    need_nvflare()
+    from silograph.cli.federation.asking import desk
+
+    home = federation_folder(folder)
+    if not yes and not typer.confirm(f"Remove {run} from the server, with its results there?"):
+        raise typer.Exit(1)
+    with desk(home) as session:
+        session.ask("forget", run=run)
+    typer.echo(f"{run} is removed from the server. What was fetched, and what sites keep, stays.")
 
 
 STUDY_HELP = """Write a study of the federation's sites, to edit and to run: study.toml, every choice explained.
@@ -164,13 +226,14 @@ def study(
         typer.echo(line)
 
 
-RUN_HELP = """Run a study with the sites, and bring it to its end whatever dies on the way.
+RUN_HELP = """Run a study with the sites. The server conducts it, whatever dies on the way; here you look on.
 
-Ends in the folder that `silograph learn` would write. Sites that have not approved the study yet are waited for. Ctrl-C
-stops the run after the round it is in; --resume goes on with it, also days later.
+Works from any machine that has the federation's lead/ and federation.json. Ends in the folder that `silograph learn`
+would write. Sites that have not approved the study yet are waited for. Ctrl-C, a lost connection or a laptop that
+sleeps stop nothing: look on again with --resume, from anywhere, also days later. To stop a run: `federation abort`.
 
-[bold]Exit codes[/bold]  0 learned; 1 a site or an input is in the way; 2 wrong options; 3 learned and written, but the
-tolerance was not met; 130 interrupted, can be resumed.
+[bold]Exit codes[/bold]  0 learned; 1 a site or an input is in the way, or the run was given up; 2 wrong options; 3
+learned and written, but the tolerance was not met; 130 no longer looked on; the run goes on.
 """
 
 
@@ -178,44 +241,71 @@ tolerance was not met; 130 interrupted, can be resumed.
 def run(
     study: Annotated[Path | None, typer.Argument(help="The study file.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder to write.")] = None,
-    resume: Annotated[Path | None, typer.Option(help="Go on with the unfinished run in this folder.")] = None,
+    resume: Annotated[
+        Path | None, typer.Option(help="Look on at the unfinished run of this folder; one that stopped goes on.")
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier run in --out.")] = False,
+    report: Annotated[bool, typer.Option("--report", help="Also write report.html, a page to look at.")] = False,
     folder: Folder = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the run's record as JSON instead of a table.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
     """Run a study."""
+    output = Output(as_json=as_json, quiet=quiet)
 
     def work() -> None:
         need_nvflare()
-        from silograph.cli.federation.run import begin_run, finish_run, resume_run
-        from silograph.cli.summary import summary
-        from silograph.runs.layout import RunLayout
-        from silograph.runs.reader import read_run
+        from silograph.cli.federation.run import begin_folder, home_of, run_of
 
-        output = Output(as_json=as_json, quiet=quiet)
         if resume is not None:
             if study is not None or out is not None or force:
                 raise ParameterError("--resume: the run knows its study and where to write. Give neither.")
             if RunLayout(resume).is_finished:
                 done = read_run(resume).record
                 note = f"{resume}: this run is finished, there was nothing to resume."
-                output.result(done, partial(summary, done, resume), lambda: [note])
+                pages = write_page(resume) if report else []
+                output.result(done, partial(summary, done, resume), lambda: [note, *pages])
                 return
-            run, place = resume_run(resume, folder), resume
+            home, place = home_of(resume, folder), resume
         elif study is None or out is None:
             raise ParameterError("Give a study file and --out FOLDER, or --resume FOLDER. See --help.")
         else:
-            run, place = begin_run(federation_folder(folder), study, out, force=force), out
+            home, place = federation_folder(folder), out
+            begin_folder(home, study, out, force=force)
+        name = run_of(place)
+        try:
+            follow(home, place)
+        except KeyboardInterrupt:
+            again = RunLayout(place).resume_command()
+            complaints.print(
+                f"The run goes on at the server. Look on again with: {again}\n"
+                f"To stop it: silograph federation abort {name}",
+                markup=False, highlight=False,
+            )  # fmt: skip
+            raise typer.Exit(130) from None
+
+    def follow(home: Path, place: Path) -> None:
+        from silograph.cli.federation.looking import Looker
+        from silograph.cli.federation.run import follow_run
+        from silograph.cli.progress import progress_bar
+
         say = (lambda text: None) if quiet else (lambda text: tell("Note", "cyan", visible(text)))
-        record, notes = finish_run(run, place, show_progress=output.progress, say=say)
-        output.result(record, lambda: summary(record, place), lambda: notes)
+        with progress_bar(output.progress) as progress:
+            looker = Looker(progress, terminal=output.progress, say=say, quiet=quiet)
+            record, notes = follow_run(home, place, looker, say, fresh=resume is None)
+        pages = write_page(place) if report else []
+        output.result(record, lambda: summary(record, place), lambda: [*notes, *pages])
         for text in record.warnings.values():
             warn(text)
         if record.result.converged is False:
             raise typer.Exit(NOT_CONVERGED)
 
-    run_guarded(work, resumable=resume or out)
+    from silograph.cli.report import write_page
+    from silograph.cli.summary import summary
+    from silograph.runs.layout import RunLayout
+    from silograph.runs.reader import read_run
+
+    run_guarded(work)
 
 
 DEMO_HELP = """All of it on this machine: found a federation, let sites join, start all, run a study, show the logs.

@@ -7,16 +7,16 @@ import typer
 
 from silograph.cli.folders import InFederation, federation_folder
 from silograph.cli.output import guard, need_nvflare, say
-from silograph.federation.certificates import certificate_ends, federation_warnings
+from silograph.federation.certificates import certificate_ends
 from silograph.federation.fingerprints import shown_fingerprint
 from silograph.federation.folders import FederationFolder
-from silograph.federation.members import add_sites, is_revoked, remove_site, revoke_key
+from silograph.federation.members import add_sites, remove_site, revoke_key
 from silograph.federation.names import OWN_NAMES
 
 app = typer.Typer()
 ELSEWHERE = "If the server is on another machine, bring it the folder sites/."
 
-RENEW_HELP = """Sign a key once more, for three years from now: a site's, the server's or the lead's.
+RENEW_HELP = """Sign a key once more, for three years from now: a site's, the server's, the lead's or the conductor's.
 
 Nothing but the certificate changes. Needs the root key, ca/. Of a site, its first request was kept: it is asked for
 nothing, and gets SITE.signed.zip. The root certificate lives for ten years, and cannot be renewed.
@@ -26,7 +26,7 @@ nothing, and gets SITE.signed.zip. The root certificate lives for ten years, and
 @app.command(help=RENEW_HELP)
 @guard()
 def renew(
-    who: Annotated[str, typer.Argument(metavar="SITE|server|lead", help="Whose certificate.")],
+    who: Annotated[str, typer.Argument(metavar="SITE|server|lead|conductor", help="Whose certificate.")],
     out: Annotated[
         Path | None, typer.Option(help="File to write for a site. Default: SITE.signed.zip in this folder.")
     ] = None,
@@ -112,17 +112,3 @@ def remove(
         say(f"{name} is no site of {invitation.name} any more, and its key is believed no more.")
     say(f"The sites left: {', '.join(invitation.sites)}. Studies that name others have to be written anew.")
     say(f"If the server is on another machine, bring it sites/ and {federation.about.name}.")
-
-
-def notices(home: Path) -> list[str]:
-    """What to say of the members of a federation: certificates that end, keys that were revoked."""
-    federation = FederationFolder(home)
-    sites = sorted({path.name.split(".")[0] for path in federation.revoked.glob("*.crt")})
-    return [
-        *federation_warnings(home),
-        *(
-            f"The key of {site} was revoked: it cannot connect until a new one is signed for it."
-            for site in sites
-            if is_revoked(federation, site)
-        ),
-    ]

@@ -1,102 +1,117 @@
-"""The command `silograph federation run`: a study with real sites, from the study file to the run's folder."""
+"""The command `silograph federation run`: begin a run at the server, look on, and fetch its results.
+
+The server conducts the run. What is needed to look on again, from here or from any machine that has the lead's kit, is
+in --out before the server is asked: killed at any moment, the command loses nothing.
+"""
 
 import shutil
+import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
-
-from rich.progress import Progress, TaskID
+from typing import Any
 
 from silograph._util.documents import parse_json
-from silograph._util.locks import Lock
+from silograph.cli.federation.asking import Patient
+from silograph.cli.federation.looking import Looker
 from silograph.cli.folders import federation_folder
-from silograph.cli.progress import progress_bar
-from silograph.errors import CheckpointError, ParameterError, SilosError
-from silograph.federation.coordinator.history import History, Site
-from silograph.federation.coordinator.run import CoordinatorRun, new_run, open_run
-from silograph.federation.coordinator.supervisor import Supervisor
-from silograph.federation.folders import FederationFolder
-from silograph.federation.nvflare.authority import read_federation
-from silograph.federation.nvflare.session import ServerSession
-from silograph.federation.refusals import PASSING
+from silograph.errors import CheckpointError, SilographError, SilosError
+from silograph.federation.names import new_run_name
+from silograph.federation.nvflare.session import lead_session
 from silograph.federation.study_file import read_study
 from silograph.runs.comparison_files import COMPARED
-from silograph.runs.layout import FEDERATION, RunLayout
+from silograph.runs.layout import TEMPORARY, RunLayout
 from silograph.runs.record import RunRecord, read_record
-from silograph.runs.writer import adopt_results, check_output
-from silograph.runs.writer import begin_run as begin_folder
+from silograph.runs.writer import abandon_run, adopt_results, begin_run, check_output
 
-LOOK_SECONDS = 0.5  # between two looks at the history
-
-
-@dataclass(frozen=True, slots=True)
-class OpenRun:
-    """A run to bring to its end."""
-
-    federation: Path
-    run: CoordinatorRun
+HISTORY = "history.sqlite"
+LOOK_SECONDS, LONGEST_PAUSE = 0.5, 3.0  # between two looks: at one that moves, and at one that waits
 
 
-def begin_run(folder: Path, path: Path, out: Path, *, force: bool) -> OpenRun:
-    """Begin a new run of the study in a file, with the federation in a folder."""
+def begin_folder(home: Path, path: Path, out: Path, *, force: bool) -> None:
+    """Write down, in `out`, all that it takes to begin a run of the study in a file, and to go on with it."""
     check_output(out, force=force)
     study, nodes = read_study(path)
-    federation, invitation = FederationFolder(folder), read_federation(folder)
-    sites = study.sites or invitation.sites
-    strangers = [site for site in sites if site not in invitation.sites]
-    if strangers:
-        raise ParameterError(f"{path}, sites: {', '.join(strangers)} are not of this federation.")
-    if invitation.nodes is not None and set(nodes) != set(invitation.nodes):
-        raise SilosError(f"{path}: its nodes are not those to which the sites were invited.")
-    waiting = [site for site in sites if not federation.certificate(site).exists()]
-    if waiting:
-        raise SilosError(
-            f"{', '.join(waiting)}: not approved yet. Approve each request: silograph federation approve "
-            f"{waiting[0]}.request.zip; or leave the site out: sites = [...] in {path}."
-        )
-    run = new_run(federation.runs, study, nodes, sites)
-    begin_folder(out, {"format": 1, "federation": str(folder.absolute()), "run": run.name})
-    return OpenRun(folder, run)
+    asked = {"format": 1, "federation": str(home.absolute()), "run": new_run_name(), "source": str(path)}
+    begin_run(out, {**asked, "study": study.text.decode("utf-8"), "nodes": list(nodes)})
 
 
-def resume_run(out: Path, folder: Path | None) -> OpenRun:
-    """Take up an unfinished run."""
-    request = RunLayout(out).read_request()
-    if "federation" not in request:
+def home_of(out: Path, folder: Path | None) -> Path:
+    """The federation's folder of an unfinished run: the one that is named, or was, or is here."""
+    named = RunLayout(out).read_request().get("federation")
+    if named is None:
         raise CheckpointError(f"{out}: is a run on this machine alone. Go on with: {RunLayout(out).resume_command()}")
-    federation = federation_folder(folder or Path(request["federation"]))
-    return OpenRun(federation, open_run(FederationFolder(federation).run(request["run"])))
+    return federation_folder(folder or (Path(named) if Path(named).exists() else None))
 
 
-def finish_run(
-    unfinished: OpenRun, out: Path, *, show_progress: bool, say: Callable[[str], None]
+def run_of(out: Path) -> str:
+    """The name of an unfinished run."""
+    return str(RunLayout(out).read_request()["run"])
+
+
+def follow_run(
+    home: Path, out: Path, looker: Looker, say: Callable[[str], None], *, fresh: bool
 ) -> tuple[RunRecord, list[str]]:
-    """Bring the run to its end and its results to `out`; returns the record, and notes for people."""
-    lock = Lock(unfinished.run.supervisor_lock)
-    if not lock.take():
-        raise SilosError(f"{out}: another `{FEDERATION}` is at work on this run. Wait for it, or end it.")
-    try:
-        with progress_bar(show_progress) as progress, ServerSession(unfinished.federation) as session:
-            watch = Watch(progress=progress, task=progress.add_task("Waiting for the sites", total=None), say=say)
-            run = Supervisor(unfinished.run, session, tell=say, on_poll=watch.look).finish()
-        adopt_results(out, run.results)
-    finally:
-        lock.release()
-    with History.open_read(run.history) as history:
-        rounds = len(history.rounds())
-    shutil.copyfile(run.history, out / run.history.name)
+    """Begin the run that `out` asks for, or look on; when it is done, bring its results there."""
+    request = RunLayout(out).read_request()
+    name = run_of(out)
+    with lead_session(home) as session:
+        patient = Patient(home, session, say)
+        about = {key: request[key] for key in ("study", "nodes", "source")}
+        try:
+            begun = patient.ask("begin", run=name, **about)
+        except SilographError:
+            if fresh:  # nothing was begun, so there is nothing to go on with
+                abandon_run(out)
+            raise
+        for text in begun["notes"]:
+            say(text)
+        last = _look_on(patient, name, looker)
+        if last["state"] != "done":
+            raise SilosError(_why_not(last, out))
+        with looker.phase("Fetching the results"):
+            _fetch(patient, name, out)
     record = read_record(RunLayout(out).record)
-    return record, _notes(record, run, rounds)
+    return record, _notes(record, out, looker.n_rounds)
 
 
-def _notes(record: RunRecord, run: CoordinatorRun, rounds: int) -> list[str]:
+def _look_on(patient: Patient, name: str, looker: Looker) -> dict[str, Any]:
+    """Until the run is not wanted any more, or done; how it then is."""
+    pause = LOOK_SECONDS
+    while True:
+        seen = patient.ask("look", run=name, **looker.known)
+        moved = looker.show(seen)
+        if seen["state"] in ("done", "stopped", "abandoned"):
+            return seen
+        pause = LOOK_SECONDS if moved else min(1.3 * pause, LONGEST_PAUSE)
+        time.sleep(pause)
+
+
+def _why_not(seen: dict[str, Any], out: Path) -> str:
+    if seen["state"] == "abandoned":
+        return f"The run was given up. Go on with it all the same: {RunLayout(out).resume_command()}"
+    return str(seen["why"])
+
+
+def _fetch(patient: Patient, name: str, out: Path) -> None:
+    """Bring the results to `out`: each file whole, as its checksum says, the record last."""
+    made = Path(tempfile.mkdtemp(prefix=TEMPORARY[1], dir=out))
+    try:
+        for file in patient.ask("files", run=name)["files"]:
+            patient.fetch(name, file, made)
+        (made / HISTORY).replace(out / HISTORY)
+        adopt_results(out, made)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def _notes(record: RunRecord, out: Path, rounds: int) -> list[str]:
     about = record.federation
     assert about is not None  # the coordinator wrote it
     sent = f"{(about.bytes_down + about.bytes_up) / 1e6:.1f} MB"
     notes = [
         f"{rounds} rounds with {len(record.silos)} sites, {sent} sent, {about.attempts} attempt(s); "
-        f"{run.history.name} has them all."
+        "history.sqlite has them all."
     ]
     several = [f"{silo.name} {silo.n_silos}" for silo in record.silos if silo.n_silos is not None]
     if several:
@@ -104,54 +119,13 @@ def _notes(record: RunRecord, run: CoordinatorRun, rounds: int) -> list[str]:
     for site, reason in about.left_out.items():
         notes.append(f"Without {site} ({reason}): the result is the optimum of the other sites.")
     if about.rejected_answers:
-        notes.append(f"{about.rejected_answers} answers were not believed; they are in {run.quarantine}.")
-    compared = RunLayout(run.results).compare / COMPARED
+        notes.append(
+            f"{about.rejected_answers} answers were not believed; the server has them in runs/{about.run}/quarantine/."
+        )
+    compared = RunLayout(out).compare / COMPARED
     if compared.is_file():
         notes.append(str(parse_json(compared.read_bytes())["says"]))
     kept = [silo.name for silo in record.silos if not silo.graph_shared]
     if kept:
         notes.append(f"Graphs kept at their sites: {', '.join(kept)}.")
     return notes
-
-
-@dataclass(slots=True, kw_only=True)
-class Watch:
-    """Shows the engineer how far the run is."""
-
-    progress: Progress
-    task: TaskID
-    say: Callable[[str], None]
-    began: float = field(default_factory=time.time)
-    looked: float = 0.0
-    announced: set[str] = field(default_factory=set)
-
-    def look(self, run: CoordinatorRun) -> None:
-        """Read the history, and show how far the run is."""
-        now = time.monotonic()
-        if now - self.looked < LOOK_SECONDS:
-            return
-        self.looked = now
-        with History.open_read(run.history) as history:
-            rounds, sites = history.rounds(), {site.name: site for site in history.sites()}
-        for site in sites.values():
-            self._announce_waiting(site)
-        if not rounds:
-            return
-        last = rounds[-1]
-        stage = "Set-up" if last.stage == "setup" else "Round"
-        gap = "" if last.gap is None else f", certified gap {last.gap:.1e}"
-        seen = [site.last_seen for site in sites.values() if site.last_seen is not None]
-        ago = f", last seen {max(0.0, time.time() - min(seen)):.0f} s ago" if seen else ""
-        size = sum(one.bytes_down + one.bytes_up for one in rounds) / 1e6
-        of = "" if last.silos in (None, len(run.sites)) else f" with {last.silos} silos"
-        answered = f"{len(run.sites)} sites{of} answered"
-        self.progress.update(self.task, description=f"{stage} {last.round}{gap}: {answered}{ago}, {size:.1f} MB")
-
-    def _announce_waiting(self, site: Site) -> None:
-        if site.last_seen is None or site.last_seen < self.began:
-            return  # of an earlier attempt: what it said then may be cured
-        if site.state in PASSING - {"busy", "unknown-run"} and site.name not in self.announced:
-            self.announced.add(site.name)
-            self.say(f"{site.name}: {site.note}.")
-        elif site.state == "answered":
-            self.announced.discard(site.name)

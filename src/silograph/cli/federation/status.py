@@ -1,4 +1,4 @@
-"""The command `silograph federation status`."""
+"""The commands `silograph federation status` and `runs`."""
 
 import time
 from pathlib import Path
@@ -8,57 +8,72 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from silograph.cli.federation.members import notices
-from silograph.cli.output import visible
-from silograph.federation.coordinator.history import History
-from silograph.federation.coordinator.run import CoordinatorRun, list_runs
+from silograph.cli.federation.asking import desk
+from silograph.cli.output import span, visible
 from silograph.federation.coordinator.supervisor import FRESH_SECONDS, POLL_SECONDS, ServerAwayError
-from silograph.federation.coordinator.survey import read_status
+from silograph.federation.coordinator.versions import difference
 from silograph.federation.fingerprints import shown_fingerprint
 from silograph.federation.folders import FederationFolder
-from silograph.federation.nvflare.authority import read_federation, site_keys
-from silograph.federation.nvflare.session import ServerSession
+from silograph.federation.members import notices
+from silograph.federation.nvflare.authority import read_federation
 
 SURVEY_SECONDS = 60.0  # for the sites to say how they are
-DATA = {"restored": "its folder was restored from an older copy; there: silograph site restored"}
+DATA = {
+    "restored": "its folder was restored from an older copy; there: silograph site restored",
+    "reading": "being read in full; ask again",
+}
 
 
 def status_data(folder: Path, *, ask: bool) -> dict[str, Any]:
     """All that is known, as plain data; asks the sites first, if `ask`."""
-    federation, invitation = FederationFolder(folder), read_federation(folder)
-    connected: dict[str, float] | None = None
-    with ServerSession(folder) as session:
-        try:
-            connected = _connected(session)
+    about = read_federation(folder)
+    server: dict[str, Any] = {"address": f"{about.server}:{about.port}", "answers": True, "why": "", "version": None}
+    try:
+        with desk(folder) as session:
+            found = session.ask("status")
+            connected = [site["site"] for site in found["sites"] if _is_connected(site, found["now"])]
             if ask and connected:
-                _ask_sites(session, [site for site in invitation.sites if site in connected])
-                connected = _connected(session)
-        except ServerAwayError:
-            pass
-    replies, keys = read_status(federation)["sites"], site_keys(folder)
+                _ask_sites(session, connected)
+                found = session.ask("status")
+    except ServerAwayError as error:
+        away = {**server, "answers": False, "why": str(error)}
+        return {"federation": about.name, "server": away, "now": time.time(), "sites": [], "runs": [], "warnings": []}
+    now, version = found["now"], found["version"]
     sites = [
         {
-            "site": site,
-            "joined": site in keys,
-            "key": keys.get(site),
-            "connected": connected is not None and site in connected,
-            "last_seen": (connected or {}).get(site) or replies.get(site, {}).get("at"),
-            "version": replies.get(site, {}).get("version"),
-            "data": replies.get(site, {}).get("data"),
+            "site": site["site"],
+            "joined": site["key"] is not None,
+            "key": site["key"],
+            "connected": _is_connected(site, now),
+            "last_seen": site["last_seen"],
+            "version": site["version"],
+            "data": site["data"],
+            "told": site["at"],  # when it told the last two
         }
-        for site in invitation.sites
+        for site in found["sites"]
     ]
-    server = {"address": f"{invitation.server}:{invitation.port}", "answers": connected is not None}
-    runs = [_run_data(run) for run in list_runs(federation)]
-    return {"federation": invitation.name, "server": server, "sites": sites, "runs": runs, "notices": notices(folder)}
+    warnings = [
+        *dict.fromkeys(
+            (*found["notices"], *notices(FederationFolder(folder)))
+        ),  # of the server's folder, and of this one
+        *(text for site in sites if site["version"] and (text := difference(version, site["site"], site["version"]))),
+    ]
+    return {
+        "federation": found["federation"],
+        "server": {**server, "version": version},
+        "now": now,
+        "sites": sites,
+        "runs": found["runs"],
+        "warnings": warnings,
+    }
 
 
-def _connected(session: ServerSession) -> dict[str, float]:
-    """The sites heard of lately, as a run takes it; the server's own list keeps those that left for a while."""
-    return {site: heard for site, heard in session.connected().items() if time.time() - heard <= FRESH_SECONDS}
+def _is_connected(site: dict[str, Any], now: float) -> bool:
+    """Heard of lately, as a run takes it; the server's own list keeps those that left for a while."""
+    return site["heard"] is not None and now - site["heard"] <= FRESH_SECONDS
 
 
-def _ask_sites(session: ServerSession, sites: list[str]) -> None:
+def _ask_sites(session: Any, sites: list[str]) -> None:
     """Let a small job ask every connected site for its version and whether its data are ready."""
     job = session.submit([], sites)
     deadline = time.monotonic() + SURVEY_SECONDS
@@ -69,37 +84,23 @@ def _ask_sites(session: ServerSession, sites: list[str]) -> None:
         time.sleep(POLL_SECONDS)
 
 
-def _run_data(run: CoordinatorRun) -> dict[str, Any]:
-    outcome = run.outcome()
-    with History.open_read(run.history) as history:
-        last = history.last_round()
-    return {
-        "run": run.name,
-        "study": run.study().name,
-        "sites": list(run.sites),
-        "state": "unfinished" if outcome is None else outcome.ended,
-        "stage": None if last is None else last.stage,
-        "round": None if last is None else last.round,
-        "gap": None if last is None else last.gap,
-        "last": None if last is None else last.finished_at,
-    }
-
-
 def status_tables(data: dict[str, Any]) -> Group:
     """The same for people."""
-    server = data["server"]
-    state = "answers" if server["answers"] else "does not answer; start it: silograph federation start"
-    table = Table(title=Text(f"{data['federation']}: the server at {server['address']} {state}"), title_justify="left")
+    server, now = data["server"], data["now"]
+    title = f"{data['federation']}: the server at {server['address']} answers (silograph {server['version']})"
+    table = Table(title=Text(title), title_justify="left")
     for name in ("site", "joined", "connected", "last seen", "version", "data"):
         table.add_column(name)
     for site in data["sites"]:
+        old = site["told"] is not None and now - site["told"] > SURVEY_SECONDS
+        when = f" ({_ago(site['told'], now)})" if old else ""
         cells = (
             site["site"],
             "yes" if site["joined"] else "no: its request was not approved yet",
             "yes" if site["connected"] else "no",
-            _ago(site["last_seen"]),
-            site["version"] or "–",
-            DATA.get(site["data"], site["data"]) or "–",
+            _ago(site["last_seen"], now),
+            f"{site['version'] or '–'}{when}",
+            f"{DATA.get(site['data'], site['data']) or '–'}{when}",
         )
         table.add_row(*(Text(visible(cell)) for cell in cells))
     keys = Table(title=Text("Keys of the sites, which pin each other's: silograph site pin"), title_justify="left")
@@ -107,23 +108,28 @@ def status_tables(data: dict[str, Any]) -> Group:
         keys.add_column(name, overflow="fold")
     for site in data["sites"]:
         keys.add_row(Text(visible(site["site"])), Text(shown_fingerprint(site["key"]) if site["key"] else "–"))
-    runs = Table(title=Text("Runs"), title_justify="left")
-    for name in ("run", "study", "sites", "state", "round", "gap", "last"):
-        runs.add_column(name)
-    for run in data["runs"]:
+    return Group(table, keys, *([runs_table(data["runs"], now)] if data["runs"] else []))
+
+
+def runs_table(runs: list[dict[str, Any]], now: float) -> Table:
+    """All runs that the server has, for people."""
+    table = Table(title=Text("Runs"), title_justify="left")
+    for name in ("run", "study", "sites", "begun", "state", "round", "gap", "last round"):
+        table.add_column(name, overflow="fold")
+    for run in runs:
         at = "–" if run["round"] is None else f"{run['stage']} {run['round']}"
         gap = "–" if run["gap"] is None else f"{run['gap']:.1e}"
-        about = (run["run"], run["study"], ", ".join(run["sites"]), run["state"], at, gap, _ago(run["last"]))
-        runs.add_row(*(Text(visible(cell)) for cell in about))
-    said = [Text(visible(notice)) for notice in data["notices"]]
-    return Group(table, keys, runs, *said) if data["runs"] else Group(table, keys, *said)
+        about = (run["run"], run["study"], ", ".join(run["sites"]), _ago(run["begun"], now), _state(run, now), at, gap)
+        table.add_row(*(Text(visible(cell)) for cell in (*about, _ago(run["last"], now))))
+    return table
 
 
-def _ago(moment: float | None) -> str:
-    if not moment:
-        return "never"
-    seconds = max(0.0, time.time() - moment)
-    for size, unit in ((86400, "days"), (3600, "h"), (60, "min")):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {unit} ago"
-    return f"{seconds:.0f} s ago"
+def _state(run: dict[str, Any], now: float) -> str:
+    """How it is, and why, and for how long."""
+    why = f" for {run['why']}" if run["state"] == "waiting" else f": {run['why']}" if run["state"] == "stopped" else ""
+    long = f" ({span(now - run['since'])})" if run["since"] and run["state"] != "done" else ""
+    return f"{run['state']}{why}{long}"
+
+
+def _ago(moment: float | None, now: float) -> str:
+    return "never" if not moment else f"{span(now - moment)} ago"

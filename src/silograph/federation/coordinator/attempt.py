@@ -7,11 +7,13 @@ from dataclasses import asdict
 
 import numpy as np
 
+from silograph._util.kernel import telling_of_compiling
 from silograph._util.locks import Lock
 from silograph.engine.study import learn_on
 from silograph.errors import SilographError, SilosError
 from silograph.federation.coordinator.history import History
 from silograph.federation.coordinator.masking import KeyExchange, plan_exchange
+from silograph.federation.coordinator.orders import is_given_up, read_times
 from silograph.federation.coordinator.quarantine import Quarantine
 from silograph.federation.coordinator.request import Channel, RunDescription, SitesTroubleError, StoppedError, Transport
 from silograph.federation.coordinator.results import write_results
@@ -42,6 +44,8 @@ def run_attempt(
     if not lock.take(wait=LOCK_SECONDS):
         return Outcome(attempt=attempt, ended="failed", message="another process conducts this run")
     try:
+        if (before := run.outcome()) is not None and before.ended == "done":
+            return before  # a job of an earlier conductor's, that had waited in the engine's queue
         with History(run.history) as history:
             try:
                 outcome = _go_on(run, transport, history, attempt=attempt, signer=signer, trust=trust, stopped=stopped)
@@ -74,7 +78,7 @@ def _go_on(
         history=history,
         quarantine=Quarantine(run.quarantine),
         witnesses=Witnesses(run.federation.witnesses),
-        stopped=stopped,
+        stopped=lambda: stopped() or is_given_up(run),
     )
     largest_cost = _largest_cost(study)
     some = study.settings.may_lack_nodes
@@ -121,15 +125,18 @@ def _plan_keys(run: CoordinatorRun, study: StudyFile, pairs: Pairs, trust: Trust
 
 
 def _learn(run: CoordinatorRun, sites: Sites, history: History) -> None:
-    started = time.monotonic()
-
     def add_round(stage: str, record: RoundRecord) -> None:
         traffic = sites.traffic
         history.add_round(stage, record, seconds=traffic.seconds, bytes_down=traffic.down, bytes_up=traffic.up)
 
     sites.greet()
     study = run.study()
-    learned = learn_on(sites, study.settings, run_id=run.run_id, checkpoint=run.checkpoint, on_round=add_round)
+
+    def tell() -> None:
+        history.add_event("compiling", reason="compiles, once; about 10 s")
+
+    with telling_of_compiling(tell):
+        learned = learn_on(sites, study.settings, run_id=run.run_id, checkpoint=run.checkpoint, on_round=add_round)
     known = {(each.stage, each.round) for each in history.rounds()}
     for record in learned.history:  # one may be missing after a crash between checkpoint and history
         if ("learn", record["round"]) not in known:
@@ -141,6 +148,6 @@ def _learn(run: CoordinatorRun, sites: Sites, history: History) -> None:
         sites.cohort.pairs,
         sites.n_silos,
         history,
-        seconds=time.monotonic() - started,
+        times=read_times(run, now=time.time()),
         per_group=sites.per_group,
     )

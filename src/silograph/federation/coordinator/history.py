@@ -16,13 +16,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from silograph._util.files import writing
 from silograph.errors import CheckpointError, OutputError, ParameterError
 
 HISTORY_FORMAT = 1
 LOCK_SECONDS = 10.0  # to wait for another process's lock, each of which lasts milliseconds
 LONGEST_TEXT = 2000  # characters of what a site sent
 EventKind = Literal[
-    "rejected", "refused", "missing", "lost", "resumed", "left-out", "new-keys", "started", "finished"
+    "rejected", "refused", "missing", "lost", "waiting", "note", "compiling", "left-out", "new-keys", "started",
+    "resumed", "finished",
 ]  # fmt: skip
 
 SCHEMA = f"""
@@ -153,9 +155,9 @@ class History:
         """Forget all rounds: the run begins anew, with fewer sites or with new keys."""
         self._write("DELETE FROM rounds")
 
-    def rounds(self) -> list[Round]:
-        """All rounds, in the order in which they were first written."""
-        return [_round_of(*row) for row in self._read(ROUNDS)]
+    def rounds(self, skip: int = 0) -> list[Round]:
+        """All rounds, or those after so many, in the order in which they were first written."""
+        return [_round_of(*row) for row in self._read(f"{ROUNDS} LIMIT -1 OFFSET ?", skip)]
 
     def last_round(self) -> Round | None:
         """The round that was reached last."""
@@ -172,6 +174,21 @@ class History:
         names = ("id", "at", "site", "stage", "round", "kind", "reason", "file")
         rows = self._read(f"SELECT {', '.join(names)} FROM events WHERE id > ? ORDER BY id", after)
         return [Event(**dict(zip(names, row, strict=True))) for row in rows]
+
+    def last_start(self) -> float:
+        """When the last attempt began; 0 if none did."""
+        rows = self._read("SELECT max(at) FROM events WHERE kind IN ('started', 'resumed')")
+        return float(rows[0][0] or 0.0) if rows else 0.0
+
+    def copy(self, path: Path) -> None:
+        """Write the history as it is into a file of its own, for people elsewhere: whole or not at all."""
+        with writing(path) as beside, closing(sqlite3.connect(beside, isolation_level=None)) as target:
+            try:
+                with closing(sqlite3.connect(f"{self._path.resolve().as_uri()}?mode=ro", uri=True)) as source:
+                    source.backup(target)
+                target.execute("PRAGMA journal_mode = DELETE")
+            except sqlite3.Error as error:
+                raise CheckpointError(f"{self._path}: the history cannot be read ({error}). Check the file.") from error
 
     def close(self) -> None:
         """Let go of the file. Closing twice is fine."""

@@ -10,11 +10,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from importlib.metadata import version
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from silograph.errors import ProtocolError, SilographError
 from silograph.federation.coordinator.history import History
 from silograph.federation.coordinator.quarantine import Quarantine
+from silograph.federation.coordinator.versions import difference, go_together
 from silograph.federation.coordinator.witnesses import Witnesses
 from silograph.federation.envelope import SignedMessage, VerifiedMessage, largest_message, open_message
 from silograph.federation.identity import Signer, Trust
@@ -35,6 +37,7 @@ NO_KEY = "its key was revoked, and no other one signed since"  # nothing that it
 PROCESS_ENDED, OUT_OF_REACH = "its process has ended", "it is out of reach"  # why a site is lost
 MOST_REJECTED = 3  # bad answers to one request before the site counts as unable to answer
 LONGEST_VERSION = 40  # characters
+VERSION = version("silograph")  # once: it is looked up in a file
 SMALL_BODY = 10_000  # bytes of an answer without numbers
 
 TroubleKind = Literal["lost", "missing", "refused", "rejected"]
@@ -165,7 +168,9 @@ class SiteRequest(Generic[T]):
     heard: float = field(default_factory=time.monotonic)  # when the site was last in reach
     rejected: int = 0
     waiting_noted: bool = False
+    unapproved: float | None = None  # since when it says that it waits for approval
     approval_pause: float = field(default_factory=lambda: APPROVAL_PAUSE)
+    version_noted: bool = False
     late: float = 0.0  # when it was last in reach, but silent
     greeted: bool = False
     passing: frozenset[str] = PASSING
@@ -196,6 +201,7 @@ class SiteRequest(Generic[T]):
             self.traffic.count(up=len(reply))
             try:
                 found = self._verify(reply, digest)
+                self._check_version(found)
                 if not self._retry_after(found):
                     answer = self.parse(self.site, found)
                     if found.head["kind"] == "answer":
@@ -219,11 +225,13 @@ class SiteRequest(Generic[T]):
             time.sleep(REACH_PAUSE)
         self._check_timeout()
 
-    def _check_timeout(self, what: str = "has not answered") -> None:
+    def _check_timeout(self) -> None:
         """After the study's timeout the policy applies; one that waits says so once, and waits on."""
-        policy = self.channel.policy
+        policy, since, what = self.channel.policy, self.since, "has not answered"
         limit = max(policy.timeout, COMING_UP) if self.greeting else policy.timeout  # coming up is not missing
-        if time.monotonic() - self.since <= limit:
+        if self.unapproved is not None:  # it is up, and its people are waited for
+            limit, since, what = policy.timeout, self.unapproved, "has not approved the study"
+        if time.monotonic() - since <= limit:
             return
         reason = f"{what} for {limit:g} s"
         if policy.on_missing != "wait":
@@ -245,6 +253,16 @@ class SiteRequest(Generic[T]):
             raise ProtocolError("message: is neither an answer nor a refusal.")
         return reply
 
+    def _check_version(self, reply: VerifiedMessage) -> None:
+        """Refuse a site of a version that does not go with ours, and tell of any other one, once in an attempt."""
+        theirs = str(reply.head.get("version"))[:LONGEST_VERSION]
+        if told := difference(VERSION, "it", theirs):
+            if not go_together(VERSION, theirs):
+                raise TroubleFound(self.site, "refused", told.rstrip("."))
+            if self.greeting and not self.version_noted:
+                self.version_noted = True
+                self.channel.history.add_event("note", site=self.site, reason=told)
+
     def _retry_after(self, reply: VerifiedMessage) -> bool:
         """Whether to send the request again after a refusal; raises when that would not help."""
         if reply.head["kind"] == "answer":
@@ -257,7 +275,10 @@ class SiteRequest(Generic[T]):
         self.channel.history.see_site(self.site, state=code, note=REASONS[code])
         if code not in self.passing:
             raise TroubleFound(self.site, "refused", REASONS[code], code)
-        self._check_timeout("has not approved the study" if code == "unapproved" else "has not answered")
+        if code == "unapproved" and self.unapproved is None:
+            self.unapproved = time.monotonic()
+            self.channel.history.add_event("waiting", site=self.site, reason=REASONS[code])
+        self._check_timeout()
         if code == "busy" or self.greeted:  # a site that says so at once, and again, is not to keep us busy
             self.over.wait(REACH_PAUSE)
         if code == "unknown-run":  # its process is a new one

@@ -17,7 +17,7 @@ from silograph.graph.pairs import Pairs
 from silograph.protocol.messages import Total
 from silograph.runs.consensus import fixed_consensus
 from silograph.runs.layout import RunLayout
-from silograph.runs.record import FederationRecord, finite
+from silograph.runs.record import FederationRecord, TimesRecord, finite
 from silograph.runs.results import RunContext, study_run
 from silograph.runs.sums_comparison import write_sums_comparison
 from silograph.runs.writer import write_results as write_run
@@ -31,7 +31,7 @@ def write_results(
     n_silos: Mapping[str, int],
     history: History,
     *,
-    seconds: float,
+    times: TimesRecord,
     per_group: Total | None = None,
 ) -> None:
     """Write graphs, history and record, and the comparison of groups, if there is one: whole or not at all."""
@@ -41,8 +41,8 @@ def write_results(
         options={"standardize": study.standardize, "transform": study.transform},
         folder=run.results,
         resumed=any(event.kind == "resumed" for event in history.events()),
-        seconds=seconds,
-        federation=_federation(run, study, history),
+        seconds=times.computing,
+        federation=_federation(run, study, history, times),
         doubts=_doubts(run, study, learned),
     )
     with writing_folder(run.results, replace=True) as inside:
@@ -68,7 +68,7 @@ def _sums_of(per_group: Total, side: str, step: float) -> GroupSums:
     return GroupSums(count=count, total=total, squares=squares, step=step)
 
 
-def _federation(run: CoordinatorRun, study: StudyFile, history: History) -> FederationRecord:
+def _federation(run: CoordinatorRun, study: StudyFile, history: History, times: TimesRecord) -> FederationRecord:
     rounds, events = history.rounds(), history.events()
     return FederationRecord(
         run=run.name,
@@ -77,6 +77,7 @@ def _federation(run: CoordinatorRun, study: StudyFile, history: History) -> Fede
         policy=asdict(study.policy),
         left_out=dict(run.left_out),
         attempts=sum(event.kind in ("started", "resumed") for event in events),
+        times=times,
         rejected_answers=sum(event.kind == "rejected" and event.file is not None for event in events),
         bytes_down=sum(one.bytes_down for one in rounds),
         bytes_up=sum(one.bytes_up for one in rounds),

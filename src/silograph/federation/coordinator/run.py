@@ -9,21 +9,23 @@
     outcome.json      how the last attempt ended
     results/          the same files that `silograph learn` writes
     lock              held by the process that conducts the run
-    supervisor        held by the command that brings the run to its end
+    supervisor        held by the conductor while it brings the run to its end
+    order.json, watch.json, end.json    see `orders`
 
 Each of them is written whole or not at all.
 """
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from silograph._util.documents import parse_json
-from silograph._util.files import make_folder, write_json, writing
+from silograph._util.files import write_json, writing_folder
 from silograph.errors import CheckpointError
 from silograph.federation.folders import FederationFolder
-from silograph.federation.names import new_run_name
+from silograph.federation.names import RUN_NAME, new_run_name
 from silograph.federation.study_file import StudyFile, parse_study
 
 ABOUT, STUDY, OUTCOME = "about.json", "study.toml", "outcome.json"
@@ -51,6 +53,7 @@ class CoordinatorRun:
     sites: tuple[str, ...]
     left_out: Mapping[str, str]  # site → reason
     generation: int
+    begun: float  # seconds since 1970
 
     @property
     def federation(self) -> FederationFolder:
@@ -94,7 +97,7 @@ class CoordinatorRun:
 
     @property
     def supervisor_lock(self) -> Path:
-        """Held by the command that brings the run to its end."""
+        """Held by the conductor while it brings the run to its end."""
         return self.folder / "supervisor"
 
     def study(self) -> StudyFile:
@@ -136,15 +139,16 @@ class CoordinatorRun:
         write_json(self.folder / ABOUT, about)
 
 
-def new_run(runs: Path, study: StudyFile, nodes: Sequence[str], sites: Sequence[str]) -> CoordinatorRun:
-    """Make the folder of a new run. Its name is random: two runs of a study are two runs."""
-    name = new_run_name()
-    folder = runs / name
-    make_folder(folder)
-    with writing(folder / STUDY) as beside:
-        beside.write_bytes(study.text)
-    run = CoordinatorRun(folder=folder, name=name, nodes=tuple(nodes), sites=tuple(sites), left_out={}, generation=1)
-    run._write()
+def new_run(
+    runs: Path, study: StudyFile, nodes: Sequence[str], sites: Sequence[str], *, name: str | None = None
+) -> CoordinatorRun:
+    """Make the folder of a new run, whole or not at all. Its name is random: two runs of a study are two runs."""
+    name = name or new_run_name()
+    about = {"nodes": tuple(nodes), "sites": tuple(sites), "left_out": {}, "generation": 1, "begun": time.time()}
+    run = CoordinatorRun(folder=runs / name, name=name, **about)  # type: ignore[arg-type]
+    with writing_folder(run.folder, replace=False) as beside:
+        (beside / STUDY).write_bytes(study.text)
+        replace(run, folder=beside)._write()
     return run
 
 
@@ -158,7 +162,7 @@ def open_run(folder: Path) -> CoordinatorRun:
         raise CheckpointError(f"{folder}: the run cannot be read ({error}). Start it anew.") from error
 
 
-def list_runs(federation: FederationFolder) -> list[CoordinatorRun]:
-    """All runs of a federation, the one that was changed last at the end."""
-    paths = sorted(federation.runs.glob(f"*/{ABOUT}"), key=lambda path: path.stat().st_mtime)
-    return [open_run(path.parent) for path in paths]
+def run_folders(federation: FederationFolder) -> list[Path]:
+    """The folders of all runs of a federation, the one that was changed last at the end."""
+    paths = [path for path in federation.runs.glob(f"*/{ABOUT}") if RUN_NAME.fullmatch(path.parent.name)]
+    return [path.parent for path in sorted(paths, key=lambda path: path.stat().st_mtime)]

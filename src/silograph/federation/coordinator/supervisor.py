@@ -10,11 +10,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, Protocol, TypeVar
 
-from silograph._util.locks import Lock
 from silograph.errors import CheckpointError, SilographError, SilosError
 from silograph.federation.coordinator.history import History
+from silograph.federation.coordinator.orders import is_held
 from silograph.federation.coordinator.request import NO_KEY, OUT_OF_REACH
 from silograph.federation.coordinator.run import CoordinatorRun, Outcome
+from silograph.federation.coordinator.states import Phase, phase_of
 from silograph.federation.members import is_revoked
 from silograph.federation.study_file import Policy
 
@@ -62,11 +63,9 @@ Tell = Callable[[str], None]
 
 
 class Supervisor:
-    """One run, from where it is to its end."""
+    """One run, from where it is to its end. `on_poll` is called several times a second, and may raise to leave it."""
 
-    def __init__(
-        self, run: CoordinatorRun, host: Host, *, tell: Tell, on_poll: Callable[[CoordinatorRun], None]
-    ) -> None:
+    def __init__(self, run: CoordinatorRun, host: Host, *, tell: Tell, on_poll: Callable[["Supervisor"], None]) -> None:
         self.run = run
         self._host, self._tell, self._on_poll = host, tell, on_poll
         self._policy: Policy = run.study().policy
@@ -90,19 +89,27 @@ class Supervisor:
             raise
         return self.run
 
+    def phase(self) -> tuple[Phase, tuple[str, ...]]:
+        """What the run does or waits for now, and for which sites."""
+        held = is_held(self.run.lock)
+        with History.open_read(self.run.history) as history:
+            began, known = history.last_start(), {site.name: site for site in history.sites()}
+        silent, away = self._silent is not None, tuple(self._away)
+        return phase_of(held=held, began=began, sites=self.run.sites, known=known, silent=silent, away=away)
+
     def _attempt(self) -> None:
         rounds = self._n_rounds()
         self._job = self._running_job() or self._submit()
         if self._job is None:
             return
-        self._watch(self._job)
+        why = self._watch(self._job)
         job, self._job = self._job, None
         outcome = self.run.outcome()
         self._set_pause(progress=self._n_rounds() > rounds)
         if outcome is not None and (outcome.attempt == job or _is_done(outcome)):
             self._act_on(outcome)
-        else:
-            self._report_silent_end(self._ask_until_answered(lambda: self._host.reason(job)))
+        elif why is not None:
+            self._report_silent_end(why, self._ask_until_answered(lambda: self._host.reason(job)))
 
     def _running_job(self) -> str | None:
         """The job that has the run in hand already, because its supervisor was killed."""
@@ -120,12 +127,12 @@ class Supervisor:
         self._pause(self._pause_next)
         return self._ask_until_answered(lambda: self._host.submit([self.run.name], self.run.sites))
 
-    def _report_silent_end(self, reason: str) -> None:
+    def _report_silent_end(self, why: str, reason: str) -> None:
         """A job that ended without a word: something was killed, or the engine did not let it start."""
         self._refusals = self._refusals + 1 if reason else 0
         if self._refusals >= MOST_START_REFUSALS:
             raise CheckpointError(f"The engine does not start the run: {reason}. See the logs, then go on.")
-        end = f"could not be started ({reason})" if reason else "ended unexpectedly"
+        end = f"could not be started ({reason})" if reason else why
         self._tell(f"The run's process {end}; the run goes on from its last round.")
 
     def _set_pause(self, *, progress: bool) -> None:
@@ -137,21 +144,26 @@ class Supervisor:
 
     # --- a job ----------------------------------------------------------------------------------------------------
 
-    def _watch(self, job: str) -> None:
-        """Until the job has said how it ended, or nothing is at work on the run any more."""
+    def _watch(self, job: str) -> str | None:
+        """Until the job has said how it ended, or nothing is at work on the run any more; then why, if that is news."""
         waiting = time.monotonic()
         while True:
             # In this order: a process takes the lock, begins, says how it ended, and lets go
             started, held, outcome = job in self._started_jobs(), self._is_conducted(), self.run.outcome()
             if _is_done(outcome) or (outcome is not None and outcome.attempt == job) or (started and not held):
-                return self._end(job, outcome)
+                self._end(job, outcome)
+                return "was killed"
             state = None if held else self._ask(lambda: self._host.state(job))  # who is at work is left in peace
             if state in ("waiting", None):
                 waiting = time.monotonic()
-            elif state == "ended" or time.monotonic() - waiting > STARTUP_SECONDS:
-                return self._end(job, outcome)
-            if state == "waiting" and not self._check_sites(wait=False):
-                return self._end(job, outcome)
+            elif state == "ended":
+                return "was ended by the engine before it began, as when the server or a site is started anew"
+            elif time.monotonic() - waiting > STARTUP_SECONDS:
+                self._end(job, outcome)
+                return f"did not come up within {STARTUP_SECONDS:g} s"
+            if state == "waiting" and not self._check_sites(wait=False):  # which says so itself
+                self._end(job, outcome)
+                return None
             self._pause()
 
     def _end(self, job: str, outcome: Outcome | None) -> None:
@@ -172,11 +184,7 @@ class Supervisor:
 
     def _is_conducted(self) -> bool:
         """Whether a process has the run in hand."""
-        lock = Lock(self.run.lock)
-        if lock.take():
-            lock.release()
-            return False
-        return True
+        return is_held(self.run.lock)
 
     def _ask_until_answered(self, act: Callable[[], T]) -> T:
         """Act once the server answers; a server that is down is waited for."""
@@ -193,7 +201,7 @@ class Supervisor:
             self._silent = self._silent or now
             if now - self._silent > NOTICE_SECONDS and not self._silence_told:
                 self._silence_told = True
-                self._tell("The server does not answer; waiting for it. Start it: silograph federation start")
+                self._tell("The server does not answer its conductor; waiting for it.")
             return None
         self._silent, self._silence_told = None, False
         return answer
@@ -201,7 +209,7 @@ class Supervisor:
     def _pause(self, seconds: float = POLL_SECONDS) -> None:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            self._on_poll(self.run)
+            self._on_poll(self)
             time.sleep(POLL_SECONDS)
 
     def _n_rounds(self) -> int:

@@ -5,9 +5,10 @@ connection is mutual TLS below this root; a site proves with its key that it has
 signed answer are bound by hashes and by the root's signature; every job must carry a signature made with a certificate
 below this root (`require_signed_jobs`), at the server and at the sites. What is not: kits carry no `signature.json`
 in this mode, so NVFlare does not notice when somebody with access to a site's disk changes that site's kit. And a
-signed job protects the sites from a broken server only while the root key and the lead's key are not on the server's
-machine: a copy of the folder without `ca/` and `lead/` is enough to host the server. `silograph federation run` needs
-`lead/` beside the server's folder, so in practice it is `ca/` that is kept elsewhere.
+signed job does not protect the sites from a broken server: `conductor/`, the kit that submits jobs, lies there, so that
+runs go on while the lead is away. Whoever has it can start processes at the sites, of the one class that they allow;
+these answer nothing but what the server's key has signed, of studies that the site approved. `lead/`, which only asks
+the server's desk, and `ca/`, which makes new members, lie elsewhere.
 """
 
 import json
@@ -20,17 +21,23 @@ from pathlib import Path
 from silograph._util.documents import parse_json
 from silograph._util.files import make_folder, write_bytes, writing, writing_folder
 from silograph.errors import OutputError, ProtocolError, SilosError
-from silograph.federation.folders import FederationFolder
+from silograph.federation.folders import FederationFolder, Kit
 from silograph.federation.identity import public_key_fingerprint, request_fingerprint
 from silograph.federation.invitation import Invitation, read_invitation, write_invitation
 from silograph.federation.members import KeysOnFile, is_revoked, was_revoked
+from silograph.federation.names import OWN_NAMES
 from silograph.federation.nvflare.policy import harden_server, tidy_lead
 from silograph.federation.nvflare.provisioning import package_command, participant, read_member, run_nvflare
 
 
 def lead_name(name: str) -> str:
-    """The user who submits the jobs of a federation; NVFlare wants the form of an e-mail address."""
+    """The user who asks the desk of a federation's server; NVFlare wants the form of an e-mail address."""
     return f"lead@{name}.silograph"
+
+
+def conductor_name(name: str) -> str:
+    """The user who submits the jobs of a federation."""
+    return f"conductor@{name}.silograph"
 
 
 def new_kits(
@@ -49,7 +56,8 @@ def new_kits(
         invitation = _fill(made, draft)
         harden_server(made.server, FederationFolder(folder))
         tidy_lead(made.lead)
-        for part in (made.authority, made.server.path, made.lead.path, made.storage):
+        tidy_lead(made.conductor)
+        for part in (made.authority, made.server.path, made.lead.path, made.conductor.path, made.storage):
             part.chmod(0o700)
     folder.chmod(0o700)  # keys, and later the sites' graphs
     return invitation
@@ -85,12 +93,11 @@ def renew_site(folder: Path, site: str, out: Path) -> Path:
 
 
 def renew_own(folder: Path, who: str) -> Path:
-    """Sign the key of the `server` or the `lead` once more, and put the certificate in its place; that place."""
+    """Sign the key of `server`, `lead` or `conductor` once more, and put the certificate in its place; that place."""
     federation, invitation = FederationFolder(folder.resolve()), read_federation(folder)
-    kit, kept, name = {
-        "server": (federation.server, federation.server_request, invitation.server),
-        "lead": (federation.lead, federation.lead_request, lead_name(invitation.name)),
-    }[who]
+    kit, kept = _own_kit(federation, who), federation.own_request(who)
+    names = {"lead": lead_name(invitation.name), "conductor": conductor_name(invitation.name)}
+    name = names.get(who, invitation.server)
     _need_root_key(federation)
     if not (kept.exists() and kit.certificate.exists()):
         raise SilosError(f"{kept if kit.certificate.exists() else kit.certificate}: is not here. Bring it back first.")
@@ -193,22 +200,26 @@ def _fill(made: FederationFolder, draft: Invitation) -> Invitation:
 
 
 def _make_own_kits(made: FederationFolder, invitation: Invitation) -> None:
-    """Make the server's and the lead's kits, by the same steps as a site's; only that both ends are here."""
+    """Make the kits of server, lead and conductor, by the same steps as a site's; only that both ends are here."""
     work = made.path / "work"
     make_folder(work)
     ports = {"fed_learn_port": invitation.port, "admin_port": invitation.port}
-    server = {"name": invitation.server, "type": "server", **ports}
-    lead = {"name": lead_name(invitation.name), "type": "admin", "role": "lead"}
-    commands: list[list[str]] = []
-    for entry in (server, lead):
+    server: dict[str, object] = {"name": invitation.server, "type": "server", **ports}
+    lead: dict[str, object] = {"name": lead_name(invitation.name), "type": "admin", "role": "lead"}
+    conductor = {**lead, "name": conductor_name(invitation.name)}
+    commands, entries = list[list[str]](), (server, lead, conductor)
+    for entry in entries:
         definition = participant(work, invitation.name, entry)
         commands += _own_kit_commands(made, work, definition, str(entry["name"]), invitation.fingerprint)
     reports = run_nvflare(commands)
-    own = ((made.server, reports[2], server, made.server_request), (made.lead, reports[5], lead, made.lead_request))
-    for kit, report, entry, kept in own:
-        Path(report["output_dir"]).replace(kit.path)
-        (work / str(entry["name"]) / f"{entry['name']}.request.zip").replace(kept)
+    for who, entry, report in zip(OWN_NAMES, entries, reports[2::3], strict=True):
+        Path(report["output_dir"]).replace(_own_kit(made, who).path)
+        (work / str(entry["name"]) / f"{entry['name']}.request.zip").replace(made.own_request(who))
     shutil.rmtree(work)
+
+
+def _own_kit(federation: FederationFolder, who: str) -> Kit:
+    return {"server": federation.server, "lead": federation.lead, "conductor": federation.conductor}[who]
 
 
 def _own_kit_commands(

@@ -15,14 +15,9 @@ Every process ends when the one that started it dies, so that nothing is left to
 """
 
 import contextlib
-import ctypes
 import functools
-import os
 import runpy
-import signal
 import sys
-import threading
-import time
 import uuid
 from pathlib import Path
 from typing import Any
@@ -41,9 +36,11 @@ from nvflare.private.fed.client.client_req_processors import ClientRequestProces
 from silograph.federation.folders import FederationFolder
 from silograph.federation.members import KeysOnFile
 from silograph.federation.nvflare.admission import admit_members
+from silograph.federation.nvflare.desk import open_desk
 from silograph.federation.nvflare.guard import guard_messages
 from silograph.federation.nvflare.limits import limit_frames, limit_streams
 from silograph.federation.nvflare.pace import ask_seldom, wait_for_frames
+from silograph.federation.nvflare.parent import end_with_parent
 
 KEPT_PROCESSORS = (
     "AbortAppProcessor", "AbortTaskProcessor", "CancelResourceProcessor", "CheckResourceProcessor",
@@ -51,7 +48,6 @@ KEPT_PROCESSORS = (
 )  # fmt: skip
 KEPT_COMMANDS = ("CheckStatusCommand", "AbortCommand", "AbortTaskCommand", "ByeCommand")
 
-HOST_VARIABLE = "SILOGRAPH_HOST"  # the process that hosts this one
 _MODULES = {
     "server": "nvflare.private.fed.app.server.server_train",
     "site": "nvflare.private.fed.app.client.client_train",
@@ -60,7 +56,6 @@ _MODULES = {
 }
 _LAST_SECONDS = 0.2  # that a job's process lingers when it is done; NVFlare's 3 s would be a third of a short job
 _THIS = "silograph.federation.nvflare.hardened"
-_PR_SET_PDEATHSIG = 1
 
 
 class CheckedProcessor(RequestProcessor):  # type: ignore[misc]
@@ -135,17 +130,6 @@ class _Unheard:
         """Register nothing."""
 
 
-def end_with_parent() -> None:
-    """Die when the parent process dies, even of a signal that cannot be caught."""
-    parent = int(os.environ.get(HOST_VARIABLE, os.getppid()))  # given: it may have died while this process loaded
-    if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)
-    # For other systems than Linux
-    threading.Thread(target=_watch, args=(parent,), daemon=True, name="watch the parent").start()
-
-
 def main(arguments: list[str]) -> None:
     """Run one of NVFlare's processes."""
     kind, *rest = arguments
@@ -157,9 +141,10 @@ def main(arguments: list[str]) -> None:
         harden()
     else:
         limit_streams()
-    if kind == "server":  # all connections with sites are its
-        kit = Path(rest[rest.index("-m") + 1])
-        admit_members(KeysOnFile(FederationFolder(kit.parent)))
+    if kind == "server":  # all connections with sites, and with the lead, are its
+        folder = Path(rest[rest.index("-m") + 1]).parent
+        admit_members(KeysOnFile(FederationFolder(folder)))
+        open_desk(folder)
     if kind == "site_job":
         ask_seldom()
     if kind.endswith("_job"):  # watches its parent by itself
@@ -175,12 +160,6 @@ def _through_us(kind: str, command: str) -> str:
     if command.count(stock) != 1:
         raise RuntimeError("cannot find the job's module in NVFlare's command: is NVFlare 2.9.0 installed?")
     return command.replace(stock, f"-m {_THIS} {kind} ", 1)
-
-
-def _watch(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(0.5)
-    os._exit(1)
 
 
 def _is_uuid(text: object) -> bool:

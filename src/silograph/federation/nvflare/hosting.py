@@ -1,7 +1,8 @@
 """Hosting: run the server, or a site's hardened client, in the foreground, and start it again when it dies.
 
-One host process watches one NVFlare parent process, which starts a process for each job. SIGTERM or SIGINT to the host
-ends all of them. If the host is killed, the parent ends by itself (`hardened.end_with_parent`), the jobs end when they
+One host process watches one NVFlare parent process, which starts a process for each job; beside the server's, it
+watches the conductor (`conductor`), each started again by itself. SIGTERM or SIGINT to the host
+ends all of them. If the host is killed, the parent ends by itself (`parent.end_with_parent`), the jobs end when they
 miss their parent, and what still lives after that, the next start ends first.
 """
 
@@ -29,7 +30,8 @@ from silograph.federation.folders import HOST_FILE, FederationFolder, Kit, SiteF
 from silograph.federation.nvflare.policy import place_storage
 from silograph.federation.nvflare.provisioning import ORG
 
-_MODULE = "silograph.federation.nvflare.hardened"
+_PACKAGE = "silograph.federation.nvflare."
+_MODULE = f"{_PACKAGE}hardened"
 _LOG_BYTES, _OLD_LOGS = 10_000_000, 5
 _FIRST_WAIT, _LONGEST_WAIT, _GOOD_LIFE = 1.0, 30.0, 60.0  # seconds
 _END_SECONDS = 8.0  # for a process to end by itself after SIGTERM
@@ -65,6 +67,7 @@ class Hosted:
     log: Path
     command: tuple[str, ...]
     environment: Mapping[str, str]
+    beside: "Hosted | None" = None  # a process of its own, which is kept for as long
 
 
 def host_server(folder: Path, *, environment: Mapping[str, str] | None = None, say: Say = print) -> None:
@@ -73,10 +76,14 @@ def host_server(folder: Path, *, environment: Mapping[str, str] | None = None, s
     kit = federation.server
     if not kit.config.exists():
         raise SilosError(f"{folder}: has no server's kit. Found the federation first: silograph federation new.")
+    if not federation.conductor.config.exists():
+        raise SilosError(f"{folder}: has no conductor's kit. Put the folder conductor/ back, or found it anew.")
     place_storage(federation)
     command = _command("server", kit, f"org={ORG}")
     variables = {**_environment(environment), "MALLOC_ARENA_MAX": "4"}
-    _host(Hosted("The server", federation.path, kit, federation.log, command, variables), say)
+    conduct = (sys.executable, "-u", "-m", f"{_PACKAGE}conductor", str(federation.conductor.path))
+    beside = Hosted("The conductor", federation.path, federation.conductor, federation.log, conduct, variables)
+    _host(Hosted("The server", federation.path, kit, federation.log, command, variables, beside), say)
 
 
 def host_site(site_folder: Path, *, environment: Mapping[str, str] | None = None, say: Say = print) -> None:
@@ -106,33 +113,68 @@ def _environment(added: Mapping[str, str] | None) -> dict[str, str]:
 def _host(hosted: Hosted, say: Say) -> None:
     make_folder(hosted.log.parent)
     with _only_host(hosted) as claim, _ending() as end, _logger(hosted.log) as logger:
-        _end_leftovers(hosted)
-        wait = _FIRST_WAIT
         say(f"{hosted.name} starts; its log is {hosted.log}.")
-        while not end.is_set():
-            code, life = _run_once(hosted, end, logger, claim)
-            if end.is_set() or not claim.holds():
-                break
-            wait = _FIRST_WAIT if life > _GOOD_LIFE else wait
-            say(f"{hosted.name} ended unexpectedly (code {code}) and starts again in {wait:g} s; see {hosted.log}.")
-            end.wait(wait)
-            wait = min(2 * wait, _LONGEST_WAIT)
-        say(f"{hosted.name} has ended.")
+        try:
+            with _kept(hosted.beside, end, logger, claim, say):
+                _keep(hosted, end, logger, claim, say, note=claim.note)
+        finally:
+            say(f"{hosted.name} has ended.")
 
 
-def _run_once(hosted: Hosted, end: threading.Event, logger: logging.Logger, claim: "_Claim") -> tuple[int, float]:
+def _keep(
+    hosted: Hosted,
+    end: threading.Event,
+    logger: logging.Logger,
+    claim: "_Claim",
+    say: Say,
+    *,
+    note: Callable[[int], None] = lambda process: None,
+) -> None:
+    """Run a process, and start it again when it dies."""
+    _end_leftovers(hosted)
+    wait = _FIRST_WAIT
+    while not end.is_set():
+        code, life = _run_once(hosted, end, logger, claim, note)
+        if end.is_set() or not claim.holds():
+            break
+        wait = _FIRST_WAIT if life > _GOOD_LIFE else wait
+        say(f"{hosted.name} ended unexpectedly (code {code}) and starts again in {wait:g} s; see {hosted.log}.")
+        end.wait(wait)
+        wait = min(2 * wait, _LONGEST_WAIT)
+
+
+@contextmanager
+def _kept(
+    hosted: Hosted | None, end: threading.Event, logger: logging.Logger, claim: "_Claim", say: Say
+) -> Iterator[None]:
+    """Keep a process beside another one, until the block ends."""
+    if hosted is None:
+        yield
+        return
+    thread = threading.Thread(target=_keep, args=(hosted, end, logger, claim, say), name=hosted.name)
+    thread.start()
+    try:
+        yield
+    finally:
+        end.set()
+        thread.join()
+
+
+def _run_once(
+    hosted: Hosted, end: threading.Event, logger: logging.Logger, claim: "_Claim", note: Callable[[int], None]
+) -> tuple[int, float]:
     """Run the process until it ends or is to end; return its code and how long it lived."""
     began = time.monotonic()
     process = subprocess.Popen(
         hosted.command,
         cwd=hosted.kit.path,
-        env={**hosted.environment, "SILOGRAPH_HOST": str(os.getpid())},  # whom to end with: hardened.HOST_VARIABLE
+        env={**hosted.environment, "SILOGRAPH_HOST": str(os.getpid())},  # whom to end with: parent.HOST_VARIABLE
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         start_new_session=True,  # a Ctrl-C is for the host, which then ends its processes in order
     )
-    claim.note(process.pid)
+    note(process.pid)
     assert process.stdout is not None
     reader = threading.Thread(target=_copy, args=(process.stdout, logger), daemon=True, name="log")
     reader.start()
@@ -180,7 +222,7 @@ def _end_leftovers(hosted: Hosted) -> None:
             arguments = process.cmdline()
         except psutil.Error:
             continue
-        if kit in arguments and any(argument.startswith((_MODULE, "nvflare.")) for argument in arguments):
+        if kit in arguments and any(argument.startswith((_PACKAGE, "nvflare.")) for argument in arguments):
             left.append(process)
     _end(left)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from silograph._util.files import write_bytes
+from silograph.federation.coordinator.conductor import MOST_AT_ONCE
 from silograph.federation.folders import FederationFolder, Kit
 from silograph.federation.nvflare.jobs import CONTROLLER, EXECUTOR
 
@@ -36,7 +37,7 @@ def harden_server(kit: Kit, federation: FederationFolder) -> None:
 
 
 def tidy_lead(kit: Kit) -> None:
-    """Keep of the lead's kit all that a session from Python needs."""
+    """Keep of the lead's, or the conductor's, kit all that a session from Python needs."""
     for name in ("fl_admin.sh", "system_info.ipynb", "readme.txt"):
         (kit.startup / name).unlink(missing_ok=True)
     kit.transfer.mkdir(exist_ok=True)
@@ -91,7 +92,7 @@ def _server_resources(federation: FederationFolder) -> dict[str, Any]:
                 # A job waits for a site that is away, rather than failing after a number of tries. Whole seconds:
                 # the scheduler doubles the first interval with each try, which as a float would overflow
                 "args": {
-                    "max_jobs": 4,
+                    "max_jobs": MOST_AT_ONCE + 1,  # one more, for a survey
                     "max_schedule_count": 100_000,
                     "min_schedule_interval": 1,
                     "max_schedule_interval": 10,

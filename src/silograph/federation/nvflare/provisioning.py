@@ -50,7 +50,7 @@ def run_nvflare(commands: list[list[str]]) -> list[dict[str, Any]]:
 
 def participant(folder: Path, project: str, entry: dict[str, Any]) -> Path:
     """Write the definition of one participant, as `nvflare cert request` reads it."""
-    path = folder / f"{entry['type']}.yml"
+    path = folder / f"{entry['name']}.yml"
     path.write_text(json.dumps({"name": project, "participants": [{"org": ORG, **entry}]}), encoding="utf-8")
     return path  # JSON is YAML
 

@@ -1,11 +1,12 @@
-"""The coordinator's lead at the server: submit a job, see how it is, abort it, see which sites are connected."""
+"""A session at the server: the lead asks its desk; the conductor submits a job, sees how it is, and aborts it."""
 
 import contextlib
 import io
 import logging
 import tempfile
+import threading
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,9 +23,12 @@ from nvflare.fuel.flare_api.flare_api import Session, new_secure_session
 from nvflare.fuel.hci.client import api
 from nvflare.private.fed.authenticator import Authenticator
 
+from silograph.errors import ParameterError, SilosError
+from silograph.federation.coordinator.desk import VERSION
 from silograph.federation.coordinator.supervisor import JobState, ServerAwayError
-from silograph.federation.folders import FederationFolder
+from silograph.federation.folders import FederationFolder, Kit
 from silograph.federation.nvflare.authority import lead_name, read_federation
+from silograph.federation.nvflare.desk import COMMAND
 from silograph.federation.nvflare.jobs import write_job
 
 T = TypeVar("T")
@@ -49,12 +53,17 @@ class EagerAuthenticator(Authenticator):  # type: ignore[misc]
 api.Authenticator = EagerAuthenticator
 
 
-class ServerSession:
-    """A session at the federation's server, opened anew when it is lost."""
+def lead_session(folder: Path) -> "ServerSession":
+    """The session of the lead whose kit lies in a federation's folder, which may hold nothing else."""
+    return ServerSession(FederationFolder(folder.resolve()).lead, lead_name(read_federation(folder).name))
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = FederationFolder(folder.resolve())
-        self._user = lead_name(read_federation(folder).name)
+
+class ServerSession:
+    """A session of the `user` whose kit it is, opened anew when it is lost. Threads may share it."""
+
+    def __init__(self, kit: Kit, user: str) -> None:
+        self._kit, self._user = kit, user
+        self._lock = threading.RLock()
         self._session: Session | None = None
         self._server = ""  # when the server started
         self._servers: dict[str, str] = {}  # job → when the server that it was submitted to had started
@@ -63,7 +72,22 @@ class ServerSession:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._close()
+        self.close()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a connection, or was when it was used last."""
+        return self._session is not None
+
+    def ask(self, what: str, **about: object) -> dict[str, Any]:
+        """The desk's answer to the lead."""
+        asked = {"ask": what, "version": VERSION, **about}
+        # The public `do_command` leaves it to its caller to tell an answer from a lost session
+        reply = self._do(lambda session: session._do_command(COMMAND, props=asked))
+        answer: Mapping[str, Any] = Session._get_dict_data(reply)
+        if "error" in answer:
+            raise (ParameterError if answer.get("usage") else SilosError)(str(answer["error"]))
+        return dict(answer)
 
     def submit(self, runs: Sequence[str], sites: Sequence[str]) -> str:
         """Submit a job that conducts runs with these sites; its name."""
@@ -112,27 +136,31 @@ class ServerSession:
         return {client.name: float(client.last_connect_time or 0) for client in info.client_info}
 
     def _do(self, action: Callable[[Session], T]) -> T:
-        """Act; once more with a new session when the old one is lost."""
-        try:
-            return action(self._open())
-        except LOST_SESSION:
-            self._close()
-        try:
-            return action(self._open())
-        except LOST_SESSION as error:
-            self._close()
-            raise ServerAwayError(f"The server does not answer ({error}).") from error
+        """Act; once more with a new session when an old one is lost."""
+        with self._lock:
+            if self._session is not None:
+                try:
+                    return action(self._session)
+                except LOST_SESSION:
+                    self.close()
+            try:
+                return action(self._open())
+            except LOST_SESSION as error:
+                self.close()
+                raise ServerAwayError(f"The server does not answer ({error}).") from error
 
     def _open(self) -> Session:
         if self._session is None:
             with contextlib.redirect_stdout(io.StringIO()):  # it says that it connects
-                self._session = new_secure_session(self._user, str(self._folder.lead.path), timeout=CONNECT_SECONDS)
+                self._session = new_secure_session(self._user, str(self._kit.path), timeout=CONNECT_SECONDS)
             # After the session is kept: one that is lost here must be closed, or this process never ends
             self._server = str(self._session.get_system_info().server_info.start_time)
         return self._session
 
-    def _close(self) -> None:
-        if self._session is not None:
-            with contextlib.suppress(Exception):  # whatever a lost connection makes of it
-                self._session.close()
-            self._session = None
+    def close(self) -> None:
+        """Let the connection go; the next question opens another."""
+        with self._lock:
+            if self._session is not None:
+                with contextlib.suppress(Exception):  # whatever a lost connection makes of it
+                    self._session.close()
+                self._session = None

@@ -1,0 +1,132 @@
+"""Bring every run that is wanted to its end, at the server: over kills, and over restarts of the machine.
+
+Each run in hand has a thread and a supervisor of its own, so that the end of one does not touch the others. What its
+people should know becomes an event of its history, and why it was left a file: they look on from elsewhere.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from silograph._util.locks import Lock
+from silograph.errors import SilographError
+from silograph.federation.coordinator.orders import (
+    conductor_of,
+    is_due,
+    note,
+    read_order,
+    read_watch,
+    write_end,
+    write_watch,
+)
+from silograph.federation.coordinator.run import CoordinatorRun, open_run, run_folders
+from silograph.federation.coordinator.states import Order, Phase, look_on
+from silograph.federation.coordinator.supervisor import Host, Supervisor
+from silograph.federation.folders import FederationFolder
+
+MOST_AT_ONCE = 4  # runs in hand; each has processes at the server and at its sites
+LOOK_SECONDS = 0.5  # between two looks at what is wanted
+WRITE_SECONDS = 4.0  # between two times that an unchanged watch is written
+HANDOVER_SECONDS = 10.0  # for a conductor that is killed to let go
+
+_log = logging.getLogger(__name__)
+
+
+class LeftError(Exception):
+    """The run is not wanted any more, or the conductor ends."""
+
+
+class OpenHost(Host, Protocol):
+    """An engine with a connection, which is opened when it is needed."""
+
+    def close(self) -> None:
+        """Let the connection go."""
+
+
+class Conductor:
+    """All runs of one federation."""
+
+    def __init__(self, federation: FederationFolder, open_host: Callable[[], OpenHost]) -> None:
+        self._federation, self._open_host = federation, open_host
+        self._host: OpenHost | None = None
+        self._in_hand: dict[str, threading.Thread] = {}
+        self._damaged: set[str] = set()  # runs of which that was said
+        self._ended = threading.Event()
+
+    def conduct(self) -> None:
+        """Until `end`."""
+        claim = conductor_of(self._federation)
+        if not claim.take(wait=HANDOVER_SECONDS):
+            raise SilographError(f"{self._federation.path}: its runs have a conductor already. End that one first.")
+        try:
+            while not self._ended.wait(LOOK_SECONDS):
+                self.look()
+        finally:
+            claim.release()
+
+    def end(self) -> None:
+        """Leave all runs as they are, and return from `conduct` when all have been left."""
+        self._ended.set()
+        for thread in self._in_hand.values():
+            thread.join()
+
+    def look(self) -> None:
+        """Take in hand what is wanted, as far as there is room."""
+        self._in_hand = {name: thread for name, thread in self._in_hand.items() if thread.is_alive()}
+        for folder in run_folders(self._federation):
+            try:
+                self._see_to(open_run(folder))
+            except SilographError as error:  # of one run: no reason to leave the others
+                if folder.name not in self._damaged:
+                    self._damaged.add(folder.name)
+                    _log.error("run %s: %s", folder.name, error)
+        if not self._in_hand and self._host is not None:
+            self._host.close()
+
+    def _see_to(self, run: CoordinatorRun) -> None:
+        order = read_order(run)
+        if run.name in self._in_hand or order is None or not is_due(run):
+            return
+        if len(self._in_hand) >= MOST_AT_ONCE:
+            keep_watch(run, "turn", (), order)
+            return
+        self._host = self._host or self._open_host()
+        arguments = (run, self._host, order, self._ended.is_set)
+        thread = threading.Thread(target=_bring_to_end, args=arguments, daemon=True, name=f"run {run.name}")
+        self._in_hand[run.name] = thread
+        thread.start()
+
+
+def _bring_to_end(run: CoordinatorRun, host: Host, order: Order, ended: Callable[[], bool]) -> None:
+    """Bring one run to its end, or write down why it was left."""
+    lock = Lock(run.supervisor_lock)
+    if not lock.take(wait=1.0):  # somebody looks whether it is held
+        return
+
+    def look(supervisor: Supervisor) -> None:
+        if ended() or read_order(run) != order:
+            raise LeftError
+        keep_watch(run, *supervisor.phase(), order)
+
+    try:
+        Supervisor(run, host, tell=lambda text: note(run, text), on_poll=look).finish()
+    except LeftError:
+        return
+    except SilographError as error:
+        write_end(run, order, str(error))
+    except Exception as error:
+        _log.exception("run %s", run.name)
+        write_end(run, order, f"{type(error).__name__}: {error}. This is a defect; the server's log has its trace.")
+    finally:
+        lock.release()
+
+
+def keep_watch(run: CoordinatorRun, phase: Phase, sites: tuple[str, ...], order: Order) -> None:
+    """Write down what a run does or waits for: when that changes, and every few seconds."""
+    before, now = read_watch(run), time.time()
+    watch = look_on(before, phase, sites, now=now, wanted_since=order.at)
+    stale = before is None or now - before.at > WRITE_SECONDS or before.at < order.at
+    if stale or before is None or (before.phase, before.sites) != (phase, sites):
+        write_watch(run, watch)
