@@ -8,18 +8,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from silograph._util.terminal import visible
 from silograph.cli.folders import Systemd, federation_folder
-from silograph.cli.output import (
-    NOT_CONVERGED,
-    PIPE_WIDTH,
-    Output,
-    guard,
-    need_nvflare,
-    run_guarded,
-    tell,
-    visible,
-    warn,
-)
+from silograph.cli.output import NOT_CONVERGED, PIPE_WIDTH, Output, guard, need_nvflare, run_guarded, tell, warn
 from silograph.errors import ParameterError
 
 app = typer.Typer(

@@ -8,7 +8,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from silograph.cli.output import visible
+from silograph._util.terminal import visible
 from silograph.federation.coordinator.history import History
 from silograph.federation.coordinator.run import CoordinatorRun, list_runs
 from silograph.federation.coordinator.supervisor import FRESH_SECONDS, POLL_SECONDS, ServerAwayError

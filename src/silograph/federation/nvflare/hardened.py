@@ -38,6 +38,7 @@ from nvflare.private.fed.client.admin import RequestProcessor
 from nvflare.private.fed.client.admin_commands import AdminCommands
 from nvflare.private.fed.client.client_req_processors import ClientRequestProcessors
 
+from silograph.federation.nvflare.contact import greet_with_versions, keep_alive, log_sites, report_server, tell_host
 from silograph.federation.nvflare.guard import guard_messages
 from silograph.federation.nvflare.limits import limit_frames, limit_streams
 from silograph.federation.nvflare.pace import ask_seldom, wait_for_frames
@@ -146,9 +147,12 @@ def end_with_parent() -> None:
 def main(arguments: list[str]) -> None:
     """Run one of NVFlare's processes."""
     kind, *rest = arguments
+    tell_host()
     silence_net_agent()
     guard_messages()
     limit_frames()
+    keep_alive()
+    greet_with_versions()
     wait_for_frames()
     if kind.startswith("site"):
         harden()
@@ -156,6 +160,10 @@ def main(arguments: list[str]) -> None:
         limit_streams()
     if kind == "site_job":
         ask_seldom()
+    if kind == "site":
+        report_server()
+    if kind == "server":
+        log_sites()
     if kind.endswith("_job"):  # watches its parent by itself
         MainProcessMonitor.run = functools.partial(MainProcessMonitor.run, shutdown_grace_time=_LAST_SECONDS)
     else:

@@ -1,8 +1,9 @@
 """Hosting: run the server, or a site's hardened client, in the foreground, and start it again when it dies.
 
-One host process watches one NVFlare parent process, which starts a process for each job. SIGTERM or SIGINT to the host
-ends all of them. If the host is killed, the parent ends by itself (`hardened.end_with_parent`), the jobs end when they
-miss their parent, and what still lives after that, the next start ends first.
+One host process watches one NVFlare parent process, which starts a process for each job, and says what happens
+(`watches`). SIGTERM or SIGINT to the host ends all of them. If the host is killed, the parent ends by itself
+(`hardened.end_with_parent`), the jobs end when they miss their parent, and what still lives after that, the next start
+ends first.
 """
 
 import json
@@ -26,8 +27,12 @@ from silograph._util.files import make_folder
 from silograph._util.locks import lock
 from silograph.errors import SilosError
 from silograph.federation.folders import HOST_FILE, FederationFolder, Kit, SiteFolder
+from silograph.federation.nvflare.handshakes import TRACE
+from silograph.federation.nvflare.host_log import HostLog, Say
+from silograph.federation.nvflare.host_pipe import HostPipe
 from silograph.federation.nvflare.policy import place_storage
 from silograph.federation.nvflare.provisioning import ORG
+from silograph.federation.nvflare.watches import ServerWatch, SiteWatch, Watch
 
 _MODULE = "silograph.federation.nvflare.hardened"
 _LOG_BYTES, _OLD_LOGS = 10_000_000, 5
@@ -52,19 +57,19 @@ _PACE = {
 # takes longer than to check and add their numbers
 _MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str(2**27)}
 
-Say = Callable[[str], None]
-
 
 @dataclass(frozen=True, slots=True)
 class Hosted:
-    """A server or a site to host: its name for people, its folder, its kit, its log, and the command that runs it."""
+    """A server or a site to host: its name for people, its folder and kit, its logs, the command that runs it."""
 
     name: str
     folder: Path
     kit: Kit
-    log: Path
+    log: Path  # what happens
+    printed: Path  # what the processes print
     command: tuple[str, ...]
     environment: Mapping[str, str]
+    watch: Callable[[HostLog], Watch]
 
 
 def host_server(folder: Path, *, environment: Mapping[str, str] | None = None, say: Say = print) -> None:
@@ -75,8 +80,12 @@ def host_server(folder: Path, *, environment: Mapping[str, str] | None = None, s
         raise SilosError(f"{folder}: has no server's kit. Found the federation first: silograph federation new.")
     place_storage(federation)
     command = _command("server", kit, f"org={ORG}")
-    variables = {**_environment(environment), "MALLOC_ARENA_MAX": "4"}
-    _host(Hosted("The server", federation.path, kit, federation.log, command, variables), say)
+    variables = {**_environment(environment), **TRACE, "MALLOC_ARENA_MAX": "4"}
+    hosted = Hosted(
+        "The server", federation.path, kit, federation.log, federation.printed, command, variables,
+        lambda log: ServerWatch(federation, log),
+    )  # fmt: skip
+    _host(hosted, say)
 
 
 def host_site(site_folder: Path, *, environment: Mapping[str, str] | None = None, say: Say = print) -> None:
@@ -88,7 +97,11 @@ def host_site(site_folder: Path, *, environment: Mapping[str, str] | None = None
     site = str(json.loads(kit.config.read_text(encoding="utf-8"))["client"]["fqsn"])
     command = _command("site", kit, f"uid={site}", f"org={ORG}", "heart_beat_interval=5")
     variables = {**_environment(environment), "MALLOC_ARENA_MAX": "2"}
-    _host(Hosted(f"Site {site}", folder.path, kit, folder.log, command, variables), say)
+    hosted = Hosted(
+        f"Site {site}", folder.path, kit, folder.log, folder.printed, command, variables,
+        lambda log: SiteWatch(folder, log),
+    )  # fmt: skip
+    _host(hosted, say)
 
 
 def _command(kind: str, kit: Kit, *settings: str) -> tuple[str, ...]:
@@ -105,51 +118,71 @@ def _environment(added: Mapping[str, str] | None) -> dict[str, str]:
 
 def _host(hosted: Hosted, say: Say) -> None:
     make_folder(hosted.log.parent)
-    with _only_host(hosted) as claim, _ending() as end, _logger(hosted.log) as logger:
+    with (
+        _only_host(hosted) as claim,
+        _ending() as end,
+        _logger(hosted.log) as events,
+        _logger(hosted.printed) as printed,
+    ):
         _end_leftovers(hosted)
-        wait = _FIRST_WAIT
-        say(f"{hosted.name} starts; its log is {hosted.log}.")
+        log, wait = HostLog(events, say), _FIRST_WAIT
+        log.say(f"{hosted.name} starts. This is written to {hosted.log}, what NVFlare prints to {hosted.printed.name}.")
+        watch = hosted.watch(log)
         while not end.is_set():
-            code, life = _run_once(hosted, end, logger, claim)
+            code, life = _run_once(hosted, end, printed, claim, watch)
             if end.is_set() or not claim.holds():
                 break
             wait = _FIRST_WAIT if life > _GOOD_LIFE else wait
-            say(f"{hosted.name} ended unexpectedly (code {code}) and starts again in {wait:g} s; see {hosted.log}.")
+            log.say_rarely(
+                f"{hosted.name} ended unexpectedly (code {code}) and is started again; see {hosted.printed}."
+            )
             end.wait(wait)
             wait = min(2 * wait, _LONGEST_WAIT)
-        say(f"{hosted.name} has ended.")
+        log.say(f"{hosted.name} has ended.")
+        watch.close()
 
 
-def _run_once(hosted: Hosted, end: threading.Event, logger: logging.Logger, claim: "_Claim") -> tuple[int, float]:
+def _run_once(
+    hosted: Hosted, end: threading.Event, printed: logging.Logger, claim: "_Claim", watch: Watch
+) -> tuple[int, float]:
     """Run the process until it ends or is to end; return its code and how long it lived."""
-    began = time.monotonic()
+    began, pipe = time.monotonic(), HostPipe()
     process = subprocess.Popen(
         hosted.command,
         cwd=hosted.kit.path,
-        env={**hosted.environment, "SILOGRAPH_HOST": str(os.getpid())},  # whom to end with: hardened.HOST_VARIABLE
+        env={**hosted.environment, **pipe.variable, "SILOGRAPH_HOST": str(os.getpid())},  # hardened.HOST_VARIABLE
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
+        pass_fds=(pipe.passed,),
         start_new_session=True,  # a Ctrl-C is for the host, which then ends its processes in order
     )
     claim.note(process.pid)
     assert process.stdout is not None
-    reader = threading.Thread(target=_copy, args=(process.stdout, logger), daemon=True, name="log")
-    reader.start()
+    readers = [pipe.listen(watch.hear), _copying(process.stdout, printed, watch)]
     while process.poll() is None and not end.wait(0.2):
+        watch.look()
         if not claim.holds():
             end.set()
     life = time.monotonic() - began
     _end_tree(process.pid)
     code = process.wait()
     _end_leftovers(hosted)  # jobs whose parent is dead already are nobody's children
-    reader.join(timeout=2.0)
+    for reader in readers:
+        reader.join(timeout=2.0)
     return code, life
 
 
-def _copy(stream: IO[bytes], logger: logging.Logger) -> None:
-    for line in stream:
-        logger.info(line.decode("utf-8", "replace").rstrip("\n"))
+def _copying(stream: IO[bytes], printed: logging.Logger, watch: Watch) -> threading.Thread:
+    def copy() -> None:
+        for line in stream:
+            text = line.decode("utf-8", "replace").rstrip("\n")
+            if watch.keeps(text):
+                printed.info(text)
+
+    thread = threading.Thread(target=copy, daemon=True, name="log")
+    thread.start()
+    return thread
 
 
 def _end_tree(pid: int) -> None:
