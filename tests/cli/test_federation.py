@@ -37,7 +37,19 @@ NODES = tuple(f"region {k}" for k in range(8))
 STUDY = 'name = "brains"\nnodes = "nodes.txt"\n[learn]\nmethod = "exact"\nrounds = 6\nalpha = 0.5\nbeta = 0.25\n'
 COMMANDS = {
     "federation": ["new", "approve", "start", "status", "study", "run", "demo"],
-    "site": ["request", "join", "start", "pin", "approve", "budget", "restored", "log", "stability"],
+    "site": [
+        "request",
+        "join",
+        "start",
+        "status",
+        "doctor",
+        "pin",
+        "approve",
+        "budget",
+        "restored",
+        "log",
+        "stability",
+    ],
 }
 
 

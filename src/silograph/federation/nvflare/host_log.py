@@ -41,7 +41,9 @@ class HostLog:
         if before is None and len(self._repeated) >= MOST_COUNTED:
             self._repeated = {line: one for line, one in self._repeated.items() if now - one.since < QUIET_SECONDS}
             if len(self._repeated) >= MOST_COUNTED:
-                return
+                text = "There is more of the kind than is told here."
+                if text in self._repeated:
+                    return
         times = 0 if before is None else before.times
         self._repeated[text] = _Repeated(now)
         self.say(text + f" ({times} times more in the last {QUIET_SECONDS / 60:g} minutes)" * bool(times))

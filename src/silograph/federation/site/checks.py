@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -40,6 +40,7 @@ LITTLE_SPACE, LEAST_SPACE = 1_000_000_000, 50_000_000  # bytes
 FAR_OFF, WRONG_BY = 30.0, 300.0  # seconds between two clocks
 SMALL_EPSILON = 0.1  # of a study: where not even this fits, nothing is left
 RENEW = "ask the coordinator for SITE.signed.zip, then silograph site renew SITE.signed.zip"
+MEND = "Mend it, or change what site.toml says of it: data, and below [table]"
 State = Literal["ok", "warning", "wrong"]
 
 
@@ -180,10 +181,8 @@ def check_table(folder: SiteFolder, settings: SiteSettings) -> list[Finding]:
     nodes = _nodes_of(folder)
     try:
         whole = read_whole(settings, folder.path, nodes)
-    except Refused as refusal:
-        return [_wrong("table", refusal.detail)]
-    except (SilographError, OSError) as error:
-        return [_wrong("table", str(error))]
+    except (Refused, SilographError, OSError) as error:
+        return [_wrong("table", str(error), MEND)]
     return list(_limits(whole, settings)) or [_ok("table", f"{whole.summary}, all of it read")]
 
 
@@ -199,7 +198,7 @@ def check_table_names(folder: SiteFolder, settings: SiteSettings) -> list[Findin
                 found = f"{table.path}: has nodes that the federation has not: {list_names(strangers)}"
                 return [_wrong("table", found, "Drop these columns: drop in site.toml")]
     except (SilographError, OSError) as error:
-        return [_wrong("table", str(error))]
+        return [_wrong("table", str(error), MEND)]
     return [_ok("table", f"{settings.data_shown}: is there, and has nodes of the federation; its rows were not read")]
 
 
@@ -266,9 +265,9 @@ def check_versions(known: Connection | None) -> list[Finding]:
     return findings
 
 
-def check_space(path: Path, usage: Callable[[Path], tuple[int, int, int]] = shutil.disk_usage) -> Finding:
+def check_space(path: Path) -> Finding:
     """Whether the disk has room for logs and results."""
-    free = usage(path)[2]
+    free = shutil.disk_usage(path).free
     found = f"{free / 1e9:.3g} GB are free below {path}"
     cure = "Free some: a site answers nothing that it cannot write down"
     if free < LEAST_SPACE:
