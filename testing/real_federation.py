@@ -291,8 +291,8 @@ class RealFederation:
         self.command("site", "join", f"{site}.signed.zip", "--data", self.table(site), *options)
 
     def _joined(self, site: str) -> int:
-        """How often a site has joined, by the server's log."""
-        log = self.fed / "logs" / "server.log"
+        """How often a site has joined, by what NVFlare prints at the server."""
+        log = self.fed / "logs" / "nvflare.log"
         return log.read_text().count(f"New client {site}@") if log.exists() else 0
 
     def _connected(self) -> set[str]:

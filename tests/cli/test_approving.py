@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from silograph._util.terminal import visible
 from silograph.cli.app import app
-from silograph.cli.output import visible
 from silograph.errors import SilographError
 from silograph.federation.site.approvals import Approvals, sha_of
 from silograph.federation.site.audit import AuditLog, entries

@@ -49,7 +49,20 @@ COMMANDS = {
         "add-site",
         "remove-site",
     ],
-    "site": ["request", "join", "start", "pin", "approve", "budget", "restored", "log", "stability", "renew"],
+    "site": [
+        "request",
+        "join",
+        "start",
+        "status",
+        "doctor",
+        "pin",
+        "approve",
+        "budget",
+        "restored",
+        "log",
+        "stability",
+        "renew",
+    ],
 }
 
 

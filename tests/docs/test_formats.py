@@ -154,7 +154,7 @@ def test_the_sites_file_has_these_keys_and_defaults(tmp_path):
     sections = {name: table for name, table in found.items() if isinstance(table, dict)}
     headings = {"At the top": {key: value for key, value in found.items() if key not in sections}}
     headings |= {f"`[{name}]`": table for name, table in sections.items()}
-    assert set(headings) == {"At the top", "`[table]`", "`[limits]`"}
+    assert set(headings) == {"At the top", "`[table]`", "`[limits]`", "`[notify]`"}
     for heading, table in headings.items():
         text = section("site-file.md", heading)
         assert keys(text) == list(table)

@@ -11,6 +11,7 @@ import typer
 from rich.console import Console, RenderableType
 
 from silograph._util.extras import required
+from silograph._util.terminal import visible
 from silograph.errors import ParameterError, SilographError
 
 if TYPE_CHECKING:
@@ -89,15 +90,6 @@ def guard(go_on: str | None = None) -> Callable[[Callable[P, None]], Callable[P,
 def need_nvflare() -> None:
     """Raise, with what to install, where federations cannot run."""
     required("nvflare", extra="nvflare", purpose="to run a federation or to take part in one")
-
-
-def visible(text: str, *, lines: bool = False) -> str:
-    """A text that others may have written, without effect on a terminal: what cannot be seen is shown as its code.
-
-    Line breaks and tabs are codes too, unless the text may have `lines`.
-    """
-    kept = "\n\t" if lines else ""
-    return "".join(c if c.isprintable() or c in kept else c.encode("unicode_escape").decode() for c in text)
 
 
 def span(seconds: float) -> str:

@@ -51,7 +51,8 @@ class FederationFolder:
         self.status = path / "status.json"  # the sites' last answers to a survey
         self.witnesses = path / "witnesses"  # SITE.json: how far a site's audit log was, when it last answered
         self.nodes, self.study = path / "nodes.txt", path / "study.toml"
-        self.log = path / "logs" / "server.log"  # all that the processes print, at most 60 MB
+        self.log = path / "logs" / "server.log"  # what happened, a line each
+        self.printed = path / "logs" / "nvflare.log"  # all that the processes print, at most 60 MB
 
     def invitation(self, name: str) -> Path:
         """The file that goes to the sites."""
@@ -106,7 +107,10 @@ class SiteFolder:
         self.state = path / "state"  # RUN.GENERATION/: what the site keeps of a run
         self.results = path / "results"  # RUN.GENERATION/: the site's own graph, and the consensus
         self.errors = path / "errors.log"  # for the site's engineer alone
-        self.log = path / "logs" / "site.log"  # all that the processes print, at most 60 MB
+        self.log = path / "logs" / "site.log"  # what happened, a line each
+        self.printed = path / "logs" / "nvflare.log"  # all that the processes print, at most 60 MB
+        self.connection = path / "logs" / "connection.json"  # whether the site is connected, as its host knows it
+        self.told = path / "told.json"  # of which studies that wait the program in site.toml was told
 
     def request(self, site: str) -> Path:
         """The file that goes to the coordinator: a signing request, and no key."""

@@ -76,7 +76,7 @@ def test_a_hostile_site_cannot_end_a_run_nor_pose_as_the_server_and_the_log_name
     assert run.returncode in (0, 3), errors
     assert json.loads(out)["federation"]["attempts"] == 1, errors
     fed.assert_conforms(tmp_path / "out", text, SITES)
-    logged = re.findall(rf"dropped a message from {HOSTILE}: it (.*)\.", (fed.fed / "logs" / "server.log").read_text())
+    logged = re.findall(rf"dropped a message from {HOSTILE}: it (.*)\.", (fed.fed / "logs" / "nvflare.log").read_text())
     named = [re.sub(r"server\.[0-9a-f-]{36}", "server.JOB", one) for one in logged]
     assert sorted(named) == sorted(chain.from_iterable(DROPPED.values()))
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console, RenderableType
 
+from silograph._util.terminal import visible
 from silograph.cli.federation import members
 from silograph.cli.folders import InFederation as Folder
 from silograph.cli.folders import Systemd, federation_folder
@@ -20,7 +21,6 @@ from silograph.cli.output import (
     need_nvflare,
     run_guarded,
     tell,
-    visible,
     warn,
 )
 from silograph.errors import ParameterError, SilosError

@@ -7,7 +7,8 @@ from typing import Any
 
 from rich.progress import Progress
 
-from silograph.cli.output import span, visible
+from silograph._util.terminal import visible
+from silograph.cli.output import span
 
 TOLD = ("note", "waiting", "missing", "compiling", "left-out", "new-keys", "refused")
 OLD_SECONDS = 60.0  # after which an event is told as one of earlier

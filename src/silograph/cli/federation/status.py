@@ -8,8 +8,9 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from silograph._util.terminal import visible
 from silograph.cli.federation.asking import desk
-from silograph.cli.output import span, visible
+from silograph.cli.output import span
 from silograph.federation.coordinator.supervisor import FRESH_SECONDS, POLL_SECONDS, ServerAwayError
 from silograph.federation.coordinator.versions import difference
 from silograph.federation.fingerprints import shown_fingerprint

@@ -5,7 +5,7 @@ import os
 
 import typer
 
-from silograph.cli.output import visible
+from silograph._util.terminal import visible
 
 
 def user() -> str:

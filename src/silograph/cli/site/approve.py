@@ -6,7 +6,7 @@ from pathlib import Path
 import typer
 
 from silograph._util.checks import list_names
-from silograph.cli.output import visible
+from silograph._util.terminal import visible
 from silograph.cli.site.account import say, user
 from silograph.cli.site.budget import read_lines, would_spend
 from silograph.errors import ParameterError, SilosError

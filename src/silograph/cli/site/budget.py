@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from silograph.cli.output import PIPE_WIDTH, visible
+from silograph._util.terminal import visible
+from silograph.cli.output import PIPE_WIDTH
 from silograph.cli.site.account import say
 from silograph.errors import SilographError
 from silograph.federation.refusals import Refused

@@ -141,6 +141,46 @@ def start(folder: Folder = None, systemd: Systemd = False) -> None:
         host_site(home, say=typer.echo)
 
 
+STATUS_HELP = """How this site stands: connected or not, the last run, studies that wait, what is left of the budget.
+
+Nobody is asked. Only where the site is not connected, the way to the server is tried once.
+"""
+
+
+@app.command(help=STATUS_HELP)
+@guard()
+def status(
+    as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False, folder: Folder = None
+) -> None:
+    """Show how the site stands."""
+    need_nvflare()
+    from silograph.cli.site.status import show_status
+
+    show_status(site_folder(folder), as_json=as_json)
+
+
+DOCTOR_HELP = """Look for all that may keep this site from taking part, and say what to do about it.
+
+The way to the server, the certificate and the key, the table from its first row to its last, the clock, versions, the
+disk, the site's memory of what it answered, the budget, whether it is running. Exit code 1 if anything is wrong, so
+that it serves as a health check; nothing leaves this site.
+"""
+
+
+@app.command(help=DOCTOR_HELP)
+@guard()
+def doctor(
+    quick: Annotated[bool, typer.Option("--quick", help="Do not read the rows of tables, nor all of the log.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
+    folder: Folder = None,
+) -> None:
+    """Look for what is wrong."""
+    need_nvflare()
+    from silograph.cli.site.status import show_diagnosis
+
+    show_diagnosis(site_folder(folder), quick=quick, as_json=as_json)
+
+
 PIN_HELP = """Pin the key of another site, so that this site masks its numbers for it and for nobody who poses as it.
 
 The coordinator can certify any key for any name. So ask the other site's own people, by a second way such as the

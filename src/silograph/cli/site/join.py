@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from silograph._util.checks import list_names
 from silograph._util.files import write_text
 from silograph.cli.site.pin import not_pinned, own_key
@@ -14,8 +12,9 @@ from silograph.federation.folders import SiteFolder
 from silograph.federation.invitation import Invitation
 from silograph.federation.nvflare.kits import install_kit, site_invitation, site_name
 from silograph.federation.refusals import Refused
-from silograph.federation.site.data import SiteData, look_at_data
+from silograph.federation.site.data import SiteData
 from silograph.federation.site.settings import SiteSettings, write_site
+from silograph.federation.site.whole import read_whole
 
 LEAVES = """What leaves this site, once you approve a study, and only to the coordinator:
   - in every round: numbers per pair of nodes and a few single numbers, which the coordinator adds to those of others.
@@ -88,23 +87,14 @@ def _path_from(home: Path, data: Path) -> Path:
 def _check_data(home: Path, settings: SiteSettings, invitation: Invitation) -> tuple[SiteData, str]:
     """Read all tables once: their nodes, their numbers, their size."""
     try:
-        data = look_at_data(settings, home)
-        # Whether some may be missing, each study says
-        data.check_nodes(invitation.nodes or data.names, data.tables[0].path.name, missing_nodes="allow")
+        whole = read_whole(settings, home, invitation.nodes)
     except Refused as error:
         raise SilosError(error.detail) from error
-    n_samples, n_gaps, empty = 0, 0, set[str]()
-    for signals in data.signals():
-        gaps, n_rows = np.zeros(signals.n_nodes, dtype=np.int64), 0
-        for chunk in signals.chunks(gaps=True):
-            gaps, n_rows = gaps + np.isnan(chunk).sum(axis=0), n_rows + chunk.shape[0]
-        n_samples, n_gaps = n_samples + n_rows, n_gaps + int(gaps[gaps < n_rows].sum())
-        empty |= {name for name, number in zip(signals.names, gaps, strict=True) if number == n_rows}
-    least = settings.least_samples(len(data.names))
-    if n_samples < least:
+    data, least = whole.data, settings.least_samples(len(whole.data.names))
+    if whole.n_samples < least:
         why = "as many as nodes, and 20" if settings.min_samples is None else "--min-samples"
         raise SilosError(
-            f"{data.place}: has {n_samples} samples, fewer than this site's own minimum of {least} ({why}). "
+            f"{data.place}: has {whole.n_samples} samples, fewer than this site's own minimum of {least} ({why}). "
             "Give more samples; or, if what is sent may tell them, a smaller --min-samples."
         )
     if data.several and len(data.tables) < settings.min_tables:
@@ -112,13 +102,10 @@ def _check_data(home: Path, settings: SiteSettings, invitation: Invitation) -> t
             f"{settings.data_shown}: has {data.place}, fewer than this site's own minimum of {settings.min_tables} "
             "(--min-tables). Give more tables; or, if what is sent may tell them, a smaller --min-tables."
         )
-    expected = invitation.nodes or data.names
-    lacking = [name for name in expected if name in empty or any(name not in names for names in data.nodes)]
     nodes = "just the federation's nodes" if invitation.nodes is not None else "the federation has named none yet"
-    if lacking:
-        nodes = f'some lack {list_names(lacking)}: only studies with missing_nodes = "allow" can be answered'
-    if n_gaps:
-        cells = "1 cell is" if n_gaps == 1 else f"{n_gaps} cells are"
+    if whole.lacking:
+        nodes = f'some lack {list_names(whole.lacking)}: only studies with missing_nodes = "allow" can be answered'
+    if whole.n_gaps:
+        cells = "1 cell is" if whole.n_gaps == 1 else f"{whole.n_gaps} cells are"
         nodes += f"; {cells} empty: only studies that say what to do about gaps (missing) can be answered"
-    place = data.place if data.several else data.tables[0].path.name
-    return data, f"{place}: {n_samples} samples of {len(data.names)} nodes ({nodes})."
+    return data, f"{whole.summary} ({nodes})."

@@ -6,7 +6,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from silograph.cli.output import visible
+from silograph._util.terminal import visible
 from silograph.federation.site.openings import opening_in
 
 

@@ -36,6 +36,7 @@ from nvflare.private.fed.client.client_req_processors import ClientRequestProces
 from silograph.federation.folders import FederationFolder
 from silograph.federation.members import KeysOnFile
 from silograph.federation.nvflare.admission import admit_members
+from silograph.federation.nvflare.contact import greet_with_versions, keep_alive, log_sites, report_server, tell_host
 from silograph.federation.nvflare.desk import open_desk
 from silograph.federation.nvflare.guard import guard_messages
 from silograph.federation.nvflare.limits import limit_frames, limit_streams
@@ -133,9 +134,12 @@ class _Unheard:
 def main(arguments: list[str]) -> None:
     """Run one of NVFlare's processes."""
     kind, *rest = arguments
+    tell_host()
     silence_net_agent()
     guard_messages()
     limit_frames()
+    keep_alive()
+    greet_with_versions()
     wait_for_frames()
     if kind.startswith("site"):
         harden()
@@ -145,8 +149,11 @@ def main(arguments: list[str]) -> None:
         folder = Path(rest[rest.index("-m") + 1]).parent
         admit_members(KeysOnFile(FederationFolder(folder)))
         open_desk(folder)
+        log_sites()
     if kind == "site_job":
         ask_seldom()
+    if kind == "site":
+        report_server()
     if kind.endswith("_job"):  # watches its parent by itself
         MainProcessMonitor.run = functools.partial(MainProcessMonitor.run, shutdown_grace_time=_LAST_SECONDS)
     else:

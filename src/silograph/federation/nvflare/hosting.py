@@ -1,9 +1,9 @@
 """Hosting: run the server, or a site's hardened client, in the foreground, and start it again when it dies.
 
-One host process watches one NVFlare parent process, which starts a process for each job; beside the server's, it
-watches the conductor (`conductor`), each started again by itself. SIGTERM or SIGINT to the host
-ends all of them. If the host is killed, the parent ends by itself (`parent.end_with_parent`), the jobs end when they
-miss their parent, and what still lives after that, the next start ends first.
+One host process watches one NVFlare parent process, which starts a process for each job, and says what happens
+(`watches`); beside the server's, it keeps the conductor (`conductor`). SIGTERM or SIGINT to the host ends all of them.
+If the host is killed, the parent ends by itself (`parent.end_with_parent`), the jobs end when they miss their parent,
+and what still lives after that, the next start ends first.
 """
 
 import json
@@ -27,8 +27,12 @@ from silograph._util.files import make_folder
 from silograph._util.locks import lock
 from silograph.errors import SilosError
 from silograph.federation.folders import HOST_FILE, FederationFolder, Kit, SiteFolder
+from silograph.federation.nvflare.handshakes import TRACE
+from silograph.federation.nvflare.host_log import HostLog, Say
+from silograph.federation.nvflare.host_pipe import HostPipe
 from silograph.federation.nvflare.policy import place_storage
 from silograph.federation.nvflare.provisioning import ORG
+from silograph.federation.nvflare.watches import LogWatch, ServerWatch, SiteWatch, Watch
 
 _PACKAGE = "silograph.federation.nvflare."
 _MODULE = f"{_PACKAGE}hardened"
@@ -54,19 +58,19 @@ _PACE = {
 # takes longer than to check and add their numbers
 _MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str(2**27)}
 
-Say = Callable[[str], None]
-
 
 @dataclass(frozen=True, slots=True)
 class Hosted:
-    """A server or a site to host: its name for people, its folder, its kit, its log, and the command that runs it."""
+    """A server or a site to host: its name for people, its folder and kit, its logs, the command that runs it."""
 
     name: str
     folder: Path
     kit: Kit
-    log: Path
+    log: Path  # what happens
+    printed: Path  # what the processes print
     command: tuple[str, ...]
     environment: Mapping[str, str]
+    watch: Callable[[HostLog], Watch]
     beside: "Hosted | None" = None  # a process of its own, which is kept for as long
 
 
@@ -81,9 +85,14 @@ def host_server(folder: Path, *, environment: Mapping[str, str] | None = None, s
     place_storage(federation)
     command = _command("server", kit, f"org={ORG}")
     variables = {**_environment(environment), "MALLOC_ARENA_MAX": "4"}
+    logs = (federation.log, federation.printed)
     conduct = (sys.executable, "-u", "-m", f"{_PACKAGE}conductor", str(federation.conductor.path))
-    beside = Hosted("The conductor", federation.path, federation.conductor, federation.log, conduct, variables)
-    _host(Hosted("The server", federation.path, kit, federation.log, command, variables, beside), say)
+    conductor = Hosted("The conductor", federation.path, federation.conductor, *logs, conduct, variables, LogWatch)
+    hosted = Hosted(
+        "The server", federation.path, kit, *logs, command, {**variables, **TRACE},
+        lambda log: ServerWatch(federation, log), beside=conductor,
+    )  # fmt: skip
+    _host(hosted, say)
 
 
 def host_site(site_folder: Path, *, environment: Mapping[str, str] | None = None, say: Say = print) -> None:
@@ -95,7 +104,11 @@ def host_site(site_folder: Path, *, environment: Mapping[str, str] | None = None
     site = str(json.loads(kit.config.read_text(encoding="utf-8"))["client"]["fqsn"])
     command = _command("site", kit, f"uid={site}", f"org={ORG}", "heart_beat_interval=5")
     variables = {**_environment(environment), "MALLOC_ARENA_MAX": "2"}
-    _host(Hosted(f"Site {site}", folder.path, kit, folder.log, command, variables), say)
+    hosted = Hosted(
+        f"Site {site}", folder.path, kit, folder.log, folder.printed, command, variables,
+        lambda log: SiteWatch(folder, log),
+    )  # fmt: skip
+    _host(hosted, say)
 
 
 def _command(kind: str, kit: Kit, *settings: str) -> tuple[str, ...]:
@@ -112,46 +125,53 @@ def _environment(added: Mapping[str, str] | None) -> dict[str, str]:
 
 def _host(hosted: Hosted, say: Say) -> None:
     make_folder(hosted.log.parent)
-    with _only_host(hosted) as claim, _ending() as end, _logger(hosted.log) as logger:
-        say(f"{hosted.name} starts; its log is {hosted.log}.")
+    with (
+        _only_host(hosted) as claim,
+        _ending() as end,
+        _logger(hosted.log) as events,
+        _logger(hosted.printed) as printed,
+    ):
+        log = HostLog(events, say)
+        log.say(f"{hosted.name} starts. This is written to {hosted.log}, what NVFlare prints to {hosted.printed.name}.")
         try:
-            with _kept(hosted.beside, end, logger, claim, say):
-                _keep(hosted, end, logger, claim, say, note=claim.note)
+            with _kept(hosted.beside, end, printed, claim, log):
+                _keep(hosted, end, printed, claim, log, note=claim.note)
         finally:
-            say(f"{hosted.name} has ended.")
+            log.say(f"{hosted.name} has ended.")
 
 
 def _keep(
     hosted: Hosted,
     end: threading.Event,
-    logger: logging.Logger,
+    printed: logging.Logger,
     claim: "_Claim",
-    say: Say,
+    log: HostLog,
     *,
     note: Callable[[int], None] = lambda process: None,
 ) -> None:
     """Run a process, and start it again when it dies."""
     _end_leftovers(hosted)
-    wait = _FIRST_WAIT
+    watch, wait = hosted.watch(log), _FIRST_WAIT
     while not end.is_set():
-        code, life = _run_once(hosted, end, logger, claim, note)
+        code, life = _run_once(hosted, end, printed, claim, watch, note)
         if end.is_set() or not claim.holds():
             break
         wait = _FIRST_WAIT if life > _GOOD_LIFE else wait
-        say(f"{hosted.name} ended unexpectedly (code {code}) and starts again in {wait:g} s; see {hosted.log}.")
+        log.say_rarely(f"{hosted.name} ended unexpectedly (code {code}) and is started again; see {hosted.printed}.")
         end.wait(wait)
         wait = min(2 * wait, _LONGEST_WAIT)
+    watch.close()
 
 
 @contextmanager
 def _kept(
-    hosted: Hosted | None, end: threading.Event, logger: logging.Logger, claim: "_Claim", say: Say
+    hosted: Hosted | None, end: threading.Event, printed: logging.Logger, claim: "_Claim", log: HostLog
 ) -> Iterator[None]:
     """Keep a process beside another one, until the block ends."""
     if hosted is None:
         yield
         return
-    thread = threading.Thread(target=_keep, args=(hosted, end, logger, claim, say), name=hosted.name)
+    thread = threading.Thread(target=_keep, args=(hosted, end, printed, claim, log), name=hosted.name)
     thread.start()
     try:
         yield
@@ -161,37 +181,51 @@ def _kept(
 
 
 def _run_once(
-    hosted: Hosted, end: threading.Event, logger: logging.Logger, claim: "_Claim", note: Callable[[int], None]
+    hosted: Hosted,
+    end: threading.Event,
+    printed: logging.Logger,
+    claim: "_Claim",
+    watch: Watch,
+    note: Callable[[int], None],
 ) -> tuple[int, float]:
     """Run the process until it ends or is to end; return its code and how long it lived."""
-    began = time.monotonic()
+    began, pipe = time.monotonic(), HostPipe()
     process = subprocess.Popen(
         hosted.command,
         cwd=hosted.kit.path,
-        env={**hosted.environment, "SILOGRAPH_HOST": str(os.getpid())},  # whom to end with: parent.HOST_VARIABLE
+        env={**hosted.environment, **pipe.variable, "SILOGRAPH_HOST": str(os.getpid())},  # parent.HOST_VARIABLE
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
+        pass_fds=(pipe.passed,),
         start_new_session=True,  # a Ctrl-C is for the host, which then ends its processes in order
     )
     note(process.pid)
     assert process.stdout is not None
-    reader = threading.Thread(target=_copy, args=(process.stdout, logger), daemon=True, name="log")
-    reader.start()
+    readers = [pipe.listen(watch.hear), _copying(process.stdout, printed, watch)]
     while process.poll() is None and not end.wait(0.2):
+        watch.look()
         if not claim.holds():
             end.set()
     life = time.monotonic() - began
     _end_tree(process.pid)
     code = process.wait()
     _end_leftovers(hosted)  # jobs whose parent is dead already are nobody's children
-    reader.join(timeout=2.0)
+    for reader in readers:
+        reader.join(timeout=2.0)
     return code, life
 
 
-def _copy(stream: IO[bytes], logger: logging.Logger) -> None:
-    for line in stream:
-        logger.info(line.decode("utf-8", "replace").rstrip("\n"))
+def _copying(stream: IO[bytes], printed: logging.Logger, watch: Watch) -> threading.Thread:
+    def copy() -> None:
+        for line in stream:
+            text = line.decode("utf-8", "replace").rstrip("\n")
+            if watch.keeps(text):
+                printed.info(text)
+
+    thread = threading.Thread(target=copy, daemon=True, name="log")
+    thread.start()
+    return thread
 
 
 def _end_tree(pid: int) -> None:

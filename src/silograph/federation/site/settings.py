@@ -36,6 +36,7 @@ SECTIONS = {
         "share_graph",
         "approve_all",
     ),
+    "notify": ("on_pending",),
 }
 TOP_KEYS = ("name", "federation", "server", "data")
 HOMES = {"at the top of the file": TOP_KEYS, **{f"below the line [{name}]": keys for name, keys in SECTIONS.items()}}
@@ -113,6 +114,11 @@ report = {report}
 share_graph = {share_graph}
 # Answer every study within these limits without approval by hand: for demonstrations and trusted consortia
 approve_all = {approve_all}
+
+[notify]
+# A program to call when a study begins to wait for approval, with its arguments, such as
+# ["/usr/bin/mail", "-s", "A study waits", "steward@example.org"]. It gets the study's name and hash on its input
+on_pending = {on_pending}
 """
 
 
@@ -146,6 +152,7 @@ class SiteSettings:
     report: bool = True  # whether this site may report its own numbers
     share_graph: bool = True  # whether this site's graph may be sent, when a study asks for it
     approve_all: bool = False
+    on_pending: tuple[str, ...] = ()  # a program and its arguments
 
     def __post_init__(self) -> None:
         hints = get_type_hints(SiteSettings)

@@ -1,0 +1,142 @@
+"""Hooks in NVFlare's processes by which the host knows who is connected: evidence, not NVFlare's words.
+
+A site's parent process tells what the server answers to its registration and its heartbeats. Both sides say their
+versions and their clocks when they connect, in the greeting that NVFlare exchanges over each connection. The server's
+parent process logs which sites connect, leave and are refused. A connection over which nothing comes back any more is
+closed after seconds: otherwise it would be noticed by the operating system only, after a quarter of an hour.
+"""
+
+import functools
+import logging
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from typing import Any
+
+from nvflare.fuel.f3.cellnet.core_cell import CoreCell
+from nvflare.fuel.f3.cellnet.defs import CellChannel, CellChannelTopic, MessageHeaderKey, ReturnCode
+from nvflare.fuel.f3.drivers import grpc_driver
+from nvflare.fuel.f3.drivers.connector_info import Mode
+from nvflare.fuel.f3.drivers.driver_params import DriverParams
+from nvflare.fuel.f3.sfm.conn_manager import ConnManager
+from nvflare.fuel.f3.sfm.constants import HandshakeKeys
+from nvflare.private.fed.server.fed_server import FederatedServer
+
+from silograph.federation.nvflare.host_pipe import TellHost, tell
+
+OURS, THEIRS = "silograph", "nvflare"  # in a greeting: the versions
+TOLD = (CellChannelTopic.Register, CellChannelTopic.HEART_BEAT)
+KEEPALIVE = (  # milliseconds
+    ("grpc.keepalive_time_ms", 10_000),
+    ("grpc.keepalive_timeout_ms", 5_000),
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.max_pings_without_data", 0),
+    ("grpc.http2.min_recv_ping_interval_without_data_ms", 5_000),  # of the other side's, or it would be cut off
+)
+LONGEST = 40  # characters of a version that the other side says
+
+_log = logging.getLogger(__name__)
+
+
+def tell_host() -> None:
+    """Bring our own log lines of this process to the host."""
+    logging.getLogger("silograph").addHandler(TellHost())
+
+
+def keep_alive() -> None:
+    """Notice soon when nothing comes back over a connection."""
+    grpc_driver.GRPC_DEFAULT_OPTIONS.extend(KEEPALIVE)
+
+
+def greet_with_versions() -> None:
+    """Say in each greeting of this process which versions it is."""
+    make = ConnManager.__init__
+
+    @functools.wraps(make)
+    def make_with_versions(self: Any, *arguments: Any, **settings: Any) -> None:
+        make(self, *arguments, **settings)
+        for name in (OURS, THEIRS):
+            self.local_endpoint.set_prop(name, version(name))
+
+    ConnManager.__init__ = make_with_versions
+
+
+def report_server() -> None:
+    """Tell the host of a site what the server answers, and what it says of itself."""
+    send, greet = CoreCell.send_request, ConnManager.update_endpoint
+
+    @functools.wraps(send)
+    def send_and_tell(self: Any, channel: str, topic: str, *arguments: Any, **settings: Any) -> Any:
+        reply = send(self, channel, topic, *arguments, **settings)
+        if channel == CellChannel.SERVER_MAIN and topic in TOLD:
+            code = reply.get_header(MessageHeaderKey.RETURN_CODE)
+            tell("answer", to=topic, code=str(code), error=str(reply.get_header(MessageHeaderKey.ERROR) or ""))
+        return reply
+
+    def noted(self: Any, connection: Any, data: dict[str, Any]) -> None:
+        said = dict(data)
+        greet(self, connection, data)
+        if connection.conn.connector.mode == Mode.ACTIVE:  # a site's parent process connects to the server alone
+            clock = said.get(HandshakeKeys.TIMESTAMP)
+            ahead = round(clock - time.time(), 3) if isinstance(clock, float) else None
+            tell("server", version=_version(said, OURS), nvflare=_version(said, THEIRS), clock=ahead)
+
+    CoreCell.send_request, ConnManager.update_endpoint = send_and_tell, noted
+
+
+def log_sites() -> None:
+    """Log at the server which sites connect, are gone, and are refused."""
+    greet, close = ConnManager.update_endpoint, ConnManager.close_connection
+
+    def noted(self: Any, connection: Any, data: dict[str, Any]) -> None:
+        said, place = dict(data), _place(connection.conn)
+        try:
+            greet(self, connection, data)
+        except Exception as error:
+            if place is not None:
+                _log.warning("Refused a connection from %s: %s", place, str(error)[:200])
+            raise
+        if (name := _site_of(connection)) is not None:
+            _log.info("Site %s connected from %s, silograph %s.", name, place, _version(said, OURS) or "unknown")
+
+    def closed(self: Any, connection: Any) -> None:
+        known = self.sfm_conns.get(connection.name)
+        close(self, connection)
+        if known is not None and (name := _site_of(known)) is not None:
+            _log.info("Site %s is not connected any more.", name)
+
+    ConnManager.update_endpoint, ConnManager.close_connection = noted, closed
+    for name in ("register_client", "client_heartbeat"):
+        setattr(FederatedServer, name, _logging_refusals(getattr(FederatedServer, name)))
+
+
+def _logging_refusals(answer: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(answer)
+    def answer_and_log(self: Any, request: Any) -> Any:
+        reply = answer(self, request)
+        if reply.get_header(MessageHeaderKey.RETURN_CODE) == ReturnCode.UNAUTHENTICATED:
+            site, why = request.get_header(MessageHeaderKey.ORIGIN), reply.get_header(MessageHeaderKey.ERROR)
+            _log.warning("Refused the site %s: %s.", str(site)[:80], str(why)[:200])
+        return reply
+
+    return answer_and_log
+
+
+def _site_of(connection: Any) -> str | None:
+    """The site at the other end of a connection, by its certificate; none of the lead's sessions and our own jobs'."""
+    endpoint = connection.sfm_endpoint
+    name = None if endpoint is None else str(endpoint.endpoint.name)
+    return None if name is None or "@" in name or "." in name or _place(connection.conn) is None else name
+
+
+def _place(connection: Any) -> str | None:
+    """Where the other side of a connection from outside is; none of a process of this machine."""
+    about = connection.get_conn_properties()
+    if connection.connector.mode != Mode.PASSIVE or about.get(DriverParams.PEER_CN.value) in (None, "N/A"):
+        return None
+    return str(about.get(DriverParams.PEER_ADDR.value)).rpartition(":")[0].removeprefix("ipv4:").removeprefix("ipv6:")
+
+
+def _version(said: dict[str, Any], name: str) -> str | None:
+    found = said.get(name)
+    return found[:LONGEST] if isinstance(found, str) else None

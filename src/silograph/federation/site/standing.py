@@ -1,0 +1,77 @@
+"""How a site stands, for its own people: what is known without asking anybody, and quickly."""
+
+import json
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from silograph._util.documents import parse_json
+from silograph.federation.folders import SiteFolder
+from silograph.federation.names import RUN_ID
+from silograph.federation.site.approvals import Approval, Approvals, Pending
+from silograph.federation.site.contact import Connection, read_connection
+from silograph.federation.site.notices import is_held, study_called
+from silograph.federation.site.state import ABOUT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastRun:
+    """The run that this site answered last."""
+
+    run: str
+    study: str  # its name, where it is known, and SHA-256
+    state: str  # "running", "ended" or "stopped"
+    since: str  # UTC
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """All that the site's folder tells."""
+
+    connection: Connection | None
+    run: LastRun | None
+    waiting: tuple[Pending, ...]
+    approved: tuple[Approval, ...]
+
+
+def standing_of(home: Path, *, hosted: bool) -> Standing:
+    """How the site in this folder stands; without a host, it is not connected, whatever its last host wrote."""
+    folder = SiteFolder(home.resolve())
+    approvals = Approvals(folder.path)
+    return Standing(
+        connection=read_connection(folder.connection) if hosted else None,
+        run=_last_run(folder),
+        waiting=tuple(approvals.pending()),
+        approved=tuple(approvals.approved()),
+    )
+
+
+def _last_run(folder: SiteFolder) -> LastRun | None:
+    places = [entry for part in (folder.answered, folder.state, folder.results) for entry in _runs_in(part)]
+    if not places:
+        return None
+    last = max(places, key=lambda entry: entry.stat().st_mtime)
+    run, ended = last.name, folder.results / last.name
+    state = "running" if is_held(folder, run) else "ended" if ended.exists() else "stopped"
+    when = datetime.fromtimestamp((ended if state == "ended" else last).stat().st_mtime, UTC)
+    return LastRun(run=run, study=_study_of(folder, run), state=state, since=when.isoformat(timespec="seconds"))
+
+
+def _runs_in(part: Path) -> list[Path]:
+    return [entry for entry in part.iterdir() if RUN_ID.fullmatch(entry.name)] if part.exists() else []
+
+
+def _study_of(folder: SiteFolder, run: str) -> str:
+    for path in (folder.state / run / ABOUT, folder.results / run / ABOUT):
+        try:
+            about: dict[str, Any] = parse_json(path.read_bytes())
+        except (OSError, ValueError):
+            continue
+        return study_called(folder, str(about.get("sha256") or about.get("study")))
+    return "unknown"
+
+
+def plain_standing(standing: Standing) -> dict[str, Any]:
+    """The same for machines."""
+    return dict(json.loads(json.dumps(asdict(standing), default=str)))

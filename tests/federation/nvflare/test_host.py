@@ -1,0 +1,168 @@
+"""What a host hears from its processes, and how it says it."""
+
+import json
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("nvflare")
+
+from silograph.federation.nvflare.handshakes import Handshakes
+from silograph.federation.nvflare.host_log import MOST_COUNTED, QUIET_SECONDS, HostLog
+from silograph.federation.nvflare.host_pipe import PIPE_VARIABLE, HostPipe
+
+TELL = """
+import logging, sys
+from silograph.federation.nvflare.host_pipe import TellHost, tell
+logging.getLogger("silograph").addHandler(TellHost())
+logging.getLogger("silograph.x").warning("dropped %s", "é" * 5000)
+tell("answer", code="ok", to="heartbeat")
+print("printed")
+"""
+
+
+def run(code: str, pipe: HostPipe | None, **variables: str) -> str:
+    environment = {"PATH": os.environ["PATH"], **(pipe.variable if pipe else {}), **variables}
+    passed = () if pipe is None else (pipe.passed,)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, pass_fds=passed, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_process_tells_its_host_apart_from_what_it_prints() -> None:
+    pipe, heard = HostPipe(), []
+    assert run(TELL, pipe) == "printed\n"
+    pipe.listen(heard.append).join(30)
+    log, answer = heard
+    assert log["kind"] == "log"
+    assert log["text"].startswith("dropped éééé")
+    assert len(json.dumps(log)) < 4096
+    assert answer == {"kind": "answer", "code": "ok", "to": "heartbeat"}
+
+
+@pytest.mark.parametrize("variable", ["", "nonsense", "1:1", "999:5"])
+def test_a_process_without_its_hosts_pipe_tells_nobody(variable: str) -> None:
+    assert run(TELL, None, **{PIPE_VARIABLE: variable}) == "printed\n"
+
+
+def test_a_host_that_does_not_listen_stops_nobody() -> None:
+    pipe = HostPipe()
+    many = 'from silograph.federation.nvflare.host_pipe import tell\nfor _ in range(5000): tell("log", text="x" * 99)'
+    run(many, pipe)
+    heard = []
+    pipe.listen(heard.append).join(30)
+    assert 0 < len(heard) < 5000
+
+
+# --- what it says -----------------------------------------------------------------------------------------------------
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[tuple[HostLog, list[str], Clock, Path]]:
+    logger, said, clock, path = logging.Logger("x"), list[str](), Clock(), tmp_path / "site.log"
+    handler = logging.FileHandler(path)
+    logger.addHandler(handler)
+    yield HostLog(logger, said.append, clock=clock), said, clock, path
+    handler.close()
+
+
+def test_a_line_has_its_time_and_does_nothing_to_a_terminal(log) -> None:
+    host, said, _, path = log
+    host.say("Site \x1b[31mred\nof two lines")
+    (line,) = said
+    assert line.endswith(" UTC  Site \\x1b[31mred\\nof two lines")
+    assert path.read_text() == line + "\n"
+
+
+def test_what_others_cause_over_and_over_is_said_now_and_then(log) -> None:
+    host, said, clock, _ = log
+    for _ in range(100):
+        host.say_rarely("Refused somebody.")
+    clock.now += QUIET_SECONDS + 1
+    host.say_rarely("Refused somebody.")
+    assert [line.split("UTC  ")[1] for line in said] == [
+        "Refused somebody.",
+        "Refused somebody. (99 times more in the last 10 minutes)",
+    ]
+
+
+def test_who_makes_up_ever_new_lines_fills_neither_memory_nor_disk(log) -> None:
+    host, said, clock, _ = log
+    for number in range(3 * MOST_COUNTED):
+        host.say_rarely(f"dropped {number}")
+    assert len(said) == MOST_COUNTED + 1
+    assert "more of the kind" in said[-1]
+    clock.now += QUIET_SECONDS + 1
+    host.say_rarely("dropped the next")
+    assert said[-1].endswith("dropped the next")
+
+
+# --- refused handshakes -----------------------------------------------------------------------------------------------
+
+START = "I1119 05:56:44.690000   14629 handshaker.cc:155] CallNextHandshakerLocked: error="
+FAILED = "UNKNOWN: Ssl handshake failed (TSI_PROTOCOL_FAILURE): SSL_ERROR_SSL: error:{code}: OK"
+MORE = ["=== Source Location Trace: ===", "src/core/util/status_helper.cc:68"]
+ARGUMENTS = " shutdown=false index=2, args={{endpoint=0x7f, args={{grpc.internal.endpoint_peer_address={peer}, x=0}}"
+
+
+def read(*lines: str) -> tuple[list[str], list[str]]:
+    """The lines that are kept, and what is said."""
+    handshakes, kept, said = Handshakes(), [], []
+    for line in lines:
+        traced, refused = handshakes.read(line)
+        kept += [] if traced else [line]
+        said += [refused] if refused else []
+    return kept, said
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (
+            "100000c0:SSL routines:OPENSSL_internal:PEER_DID_NOT_RETURN_A_CERTIFICATE: Invalid "
+            "certificate verification context",
+            "it showed no certificate",
+        ),
+        (
+            "1000007d:SSL routines:OPENSSL_internal:CERTIFICATE_VERIFY_FAILED: unable to get local issuer certificate",
+            "another root has signed it",
+        ),
+        (
+            "1000007d:SSL routines:OPENSSL_internal:CERTIFICATE_VERIFY_FAILED: certificate has expired",
+            "its certificate has expired",
+        ),
+        ("1000009c:SSL routines:OPENSSL_internal:HTTP_REQUEST: Invalid", "it does not speak TLS"),
+        ("10000070:SSL routines:OPENSSL_internal:BAD_PACKET_LENGTH: Invalid", "does not believe this server's"),
+        ("10000099:SSL routines:OPENSSL_internal:SOMETHING_NEW: Invalid", "SOMETHING_NEW: Invalid"),
+    ],
+)
+def test_a_refused_connection_is_named_with_its_address_and_the_reason(code: str, words: str) -> None:
+    lines = [START + FAILED.format(code=code), *MORE, ARGUMENTS.format(peer="ipv4:192.0.2.7:51594")]
+    kept, (said,) = read("before", *lines, "after")
+    assert kept == ["before", "after"]
+    assert said.startswith("Refused a connection from 192.0.2.7: ")
+    assert words in said
+
+
+def test_connections_that_are_let_in_or_break_off_are_not_told() -> None:
+    peer = "args={endpoint=0x7f, args={grpc.internal.endpoint_peer_address=ipv4:192.0.2.7:5}"
+    well = START + f"OK shutdown=false index=1, {peer}"
+    broken = START + f"UNAVAILABLE: Handshake read failed, {peer}"
+    assert read(well, broken, "2026-11-19 06:09:30 - root - INFO - Server started") == (
+        ["2026-11-19 06:09:30 - root - INFO - Server started"],
+        [],
+    )
