@@ -54,6 +54,20 @@ def test_few_relabellings_are_all_looked_at_and_give_the_exact_p_of_scipy(rng):
     assert compare_columns(y, design).p == pytest.approx(theirs.pvalue)
 
 
+def test_numbers_that_are_often_equal_are_counted_right(rng):
+    y = rng.integers(30, 33, size=(9, 5)).astype(float)
+
+    def size(column, chosen):
+        one, other = column[np.isin(np.arange(9), chosen)], column[~np.isin(np.arange(9), chosen)]
+        apart, error = abs(one.mean() - other.mean()), np.sqrt(one.var(ddof=1) / 4 + other.var(ddof=1) / 5)
+        return apart / error if error > 0 else (np.inf if apart > 1e-9 else 0.0)
+
+    labellings = list(itertools.combinations(range(9), 4))
+    sizes = np.array([[size(column, chosen) for column in y.T] for chosen in labellings])
+    expected = (sizes >= sizes[labellings.index((0, 1, 2, 3))] * (1 - 1e-9)).mean(axis=0)
+    assert compare_columns(y / 3, relabellings(design_of(4, 5))).p == pytest.approx(expected)
+
+
 def test_random_relabellings_come_near_the_exact_p(rng):
     y = rng.normal(size=(14, 5)) + np.repeat([0.8, 0.0], [7, 7])[:, None]
     exact = compare_columns(y, relabellings(design_of(7, 7), asked=10_000))
@@ -361,6 +375,41 @@ def test_empty_graphs_are_compared_and_found_to_have_nothing_to_differ_in():
                           permutations=199, seed=0)  # fmt: skip
     assert told.says.startswith("No pair of nodes can be compared between a (n = 4) and b (n = 4)")
     assert told.likeness.p == 1.0
+    assert "Whole graphs cannot be compared: all silos have the same." in told.says
+
+
+@pytest.mark.parametrize("permutations", [19, 199])
+def test_silos_with_the_same_graph_are_not_told_apart_by_rounding(rng, permutations):
+    same = random_graphs(rng, 1)["s0"]
+    told = compare_graphs({f"s{k}": same for k in range(9)}, same, design_of(4, 5), ("a", "b"),
+                          permutations=permutations, seed=0)  # fmt: skip
+    assert (told.likeness.p, told.likeness.explained) == (1.0, 0.0)
+    assert "Whole graphs cannot be compared: all silos have the same." in told.says
+
+
+def test_graphs_without_a_pair_that_all_silos_have_are_not_called_alike(rng):
+    graphs = random_graphs(rng, 8)
+    names = graphs["s0"].names
+    for node, (silo, graph) in enumerate(list(graphs.items())):
+        kept = np.arange(8) != node
+        graphs[silo] = Graph.from_adjacency(
+            graph.adjacency()[np.ix_(kept, kept)], [n for n in names if n != names[node]]
+        )
+    told = compare_graphs(graphs, random_graphs(rng, 1)["s0"], design_of(4, 4), ("a", "b"), permutations=99, seed=0)
+    assert "Whole graphs cannot be compared: no pair of nodes is in all silos." in told.says
+    assert "No number of whole graphs differs" not in told.says
+
+
+def test_groups_with_fewer_rows_are_told_so(rng):
+    graphs, rows = random_graphs(rng, 12), np.repeat([60.0, 200.0], 6) + np.arange(12)
+    some = {"permutations": 199, "seed": 0}
+    told = compare_graphs(graphs, graphs["s0"], design_of(6, 6), ("a", "b"), rows=rows, **some)
+    assert "Silos of a have 62 rows on average, those of b 208" in told.says
+    for even in (np.full(12, 80.0), rows[rng.permutation(12)], None):
+        assert (
+            "rows on average"
+            not in compare_graphs(graphs, graphs["s0"], design_of(6, 6), ("a", "b"), rows=even, **some).says
+        )
 
 
 # --- what cannot be compared ------------------------------------------------------------------------------------------
@@ -376,6 +425,12 @@ def test_a_design_that_cannot_tell_the_groups_from_the_rest_is_refused():
         design_of(4, 4, covariates={"age": words(years), "months": words(12 * one for one in years)})
     with pytest.raises(SilosError, match=r"'age': expected a value for each silo, but 1 have none \('s2'\)"):
         design_of(4, 4, covariates={"age": ["1", "2", "n/a", "4", "5", "9", "7", "8"]})
+    with pytest.raises(SilosError, match=r"'age', silo 's1': expected a number as in other rows, got 'old'"):
+        design_of(4, 4, covariates={"age": ["1", "old", "3", "4", "5", "9", "7", "8"]})
+    with pytest.raises(SilosError, match=r"'age', silo 's0': expected a number as in other rows, got '1,5'"):
+        design_of(4, 4, covariates={"age": [f"{one},5" for one in range(1, 9)]})
+    with pytest.raises(SilosError, match=r"'iq': expected a value for each silo, but 1 have none \('s7'\)"):
+        design_of(4, 4, covariates={"iq": ["99", "101", "98", "110", "105", "90", "120", "-9999"]})
     with pytest.raises(SilosError, match="do not tell already"):
         design_of(4, 4, sites=["x"] * 4 + ["y"] * 4)
     with pytest.raises(SilosError, match="almost as many classes"):

@@ -125,6 +125,24 @@ def test_what_is_wrong_is_told_and_nothing_is_written(study, tmp_path, change, o
     assert [path.name for path in tmp_path.iterdir()] == ["people.csv"]
 
 
+def test_names_of_groups_have_no_effect_on_a_terminal(study, tmp_path):
+    people = tmp_path / "people.csv"
+    text = study.people.read_text(encoding="utf-8").replace("patient", "\x1b[31mpatient\x1b]0;title\x07")
+    people.write_text(text, encoding="utf-8")
+    result = compare(study, "--out", str(tmp_path / "out"), people=people)
+    assert result.exit_code == 0
+    assert "\x1b[31m" not in result.output
+    assert "\x1b]0" not in result.output
+    assert "\\x1b[31mpatient" in result.output
+
+
+def test_a_place_that_cannot_be_written_is_told_before_any_work(study, tmp_path):
+    (tmp_path / "file").write_text("kept")
+    result = compare(study, "--out", str(tmp_path / "file" / "out"), people=tmp_path / "nobody.csv")
+    assert result.exit_code == 1
+    assert "cannot be written" in result.output
+
+
 def test_a_run_that_is_learned_anew_takes_its_comparison_along(tmp_path):
     rng = np.random.default_rng(0)
     tables = [tmp_path / f"{name}.npy" for name in "abcd"]

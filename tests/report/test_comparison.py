@@ -27,6 +27,7 @@ def told():
     class Model:
         graphs_ = graphs
         consensus_graph_ = graphs["s0"]
+        n_samples_seen_ = (50,) * 10
 
     return compare_groups(Model(), {silo: "A>" if number < 5 else "B" for number, silo in enumerate(graphs)})
 

@@ -26,6 +26,7 @@ class Model:
                 graph = Graph.from_adjacency(graph.adjacency()[:5, :5], names[:5])
             self.graphs_[silo] = graph
         self.consensus_graph_ = Graph.from_adjacency(half + half.T, names)
+        self.n_samples_seen_ = [80] * len(silos)
 
 
 SILOS = [f"oslo/p{k}" for k in range(4)] + [f"lima/p{k}" for k in range(4, 8)]
@@ -127,6 +128,51 @@ def test_a_name_that_two_sites_have_must_be_whole(table):
         compare_groups(model, table("who,dx\np1,x\np2,y\n"))
 
 
+def test_a_name_of_another_site_is_not_taken_for_a_silo(model, table):
+    with pytest.raises(SilosError, match="no silo that is called 'rome/p7'"):
+        compare_groups(model, table(TABLE.replace("p7,", "rome/p7,")), column="dx")
+    with pytest.raises(SilosError, match=r"1 of 8 have none \('lima/p7'\)"):
+        compare_groups(model, table(TABLE.replace("p7,", "rome/p7,")), column="dx", others="ignore")
+
+
+def test_a_column_that_numbers_the_rows_is_not_taken_for_names(table):
+    model = Model([f"s/{k}" for k in range(4)])
+    text = ",silo,dx\n0,3,x\n1,2,x\n2,1,y\n3,0,y\n"
+    with pytest.raises(ParameterError, match=r"the first column of people.csv has no name.*\('silo', 'dx'\)"):
+        compare_groups(model, table(text), column="dx")
+    told = compare_groups(model, table(text), column="dx", name="silo", permutations=99)
+    assert told.design.is_first.tolist() == [False, False, True, True]
+
+
+def test_rows_are_a_covariate_that_needs_no_column_unless_there_is_one(model, table):
+    model.n_samples_seen_ = [60, 61, 200, 190, 90, 70, 195, 180]
+    told = compare_groups(model, table(), column="dx", covariates=["rows"], permutations=99)
+    by_hand = dict(zip(SILOS, model.n_samples_seen_, strict=True))
+    text = "\n".join(
+        line + ("," + ("rows" if not k else str(by_hand[SILOS[k - 1]]))) for k, line in enumerate(TABLE.split())
+    )
+    same = compare_groups(model, table(text), column="dx", covariates=["rows"], permutations=99)
+    assert np.array_equal(told.edges.p_family, same.edges.p_family)
+    assert "rows on average" not in told.says
+    assert "rows on average" in compare_groups(model, table(), column="dx", permutations=99).says
+    model.n_samples_seen_[2] = None
+    with pytest.raises(ParameterError, match="covariates: expected a column"):
+        compare_groups(model, table(), column="dx", covariates=["rows"])
+
+
+def test_tables_as_spreadsheets_write_them_are_read(table, tmp_path):
+    model = Model([f"s{k}" for k in range(4)])
+    quoted = '\ufeff"silo"; "dx";;\r\n"s0"; "a";;\r\n"s1"; "a";;\r\ns2;b;;\r\ns3;b;;\r\n;;;\r\n'
+    assert compare_groups(model, table(quoted), permutations=99).groups == ("a", "b")
+    (tmp_path / "latin.csv").write_bytes("silo;dx\ns0;kränk\n".encode("cp1252"))
+    with pytest.raises(SilosError, match="expected a table of people in UTF-8"):
+        read_people(tmp_path / "latin.csv")
+    with pytest.raises(SilosError, match=r"people.xlsx: expected CSV or TSV, got a spreadsheet"):
+        read_people(table("", "people.xlsx"))
+    with pytest.raises(SilosError, match="got nothing"):
+        read_people(table(""))
+
+
 def test_the_column_is_found_only_where_there_is_one(model, table):
     with pytest.raises(ParameterError, match="got 'dx', 'age', 'place'"):
         compare_groups(model, table())
@@ -134,6 +180,8 @@ def test_the_column_is_found_only_where_there_is_one(model, table):
         compare_groups(model, table(), column="dx", covariates=["sex"])
     with pytest.raises(ParameterError, match="--name: expected a column"):
         compare_groups(model, table(), column="dx", name="nobody")
+    with pytest.raises(ParameterError, match="permutations: expected 10000000 at most, got 1000000000"):
+        compare_groups(model, table(), column="dx", permutations=1_000_000_000)
     with pytest.raises(ParameterError, match="permutations: expected a whole number ≥ 19"):
         compare_groups(model, table(), column="dx", permutations=5)
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from silograph.cli.output import Output, run_guarded, say
+from silograph.cli.output import Output, run_guarded, say, visible
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -47,7 +47,8 @@ def compare(
     covariates: Annotated[
         str | None,
         typer.Option(
-            help="Columns to adjust for, by commas: numbers as they are, words as classes. One called site is --sites.",
+            help="Columns to adjust for, by commas: numbers as they are, words as classes. One called site is --sites. "
+            "If there is no column rows, it is how many rows each silo was learned from.",
             metavar="COLUMNS",
         ),
     ] = None,
@@ -137,7 +138,7 @@ def summary(told: "Comparison") -> "Group":
 
     whole = _table(told, "Whole graphs", told.graphs, list(enumerate(MEASURES)))
     best = [(pair, told.pair_name(pair)) for pair in told.ranked[:MOST_PAIRS]]
-    return Group(Text(told.says), Text(), whole, _table(told, "Pairs that differ most", told.edges, best))
+    return Group(Text(visible(told.says)), Text(), whole, _table(told, "Pairs that differ most", told.edges, best))
 
 
 def _table(told: "Comparison", title: str, found: "Differences", rows: list[tuple[int, str]]) -> "Table":
@@ -146,10 +147,10 @@ def _table(told: "Comparison", title: str, found: "Differences", rows: list[tupl
 
     table = Table(title=Text(title), title_justify="left")
     for head in ("", *told.groups, "effect (95 %)", "p", "adjusted p"):
-        table.add_column(Text(head), justify="right" if head else "left", no_wrap=head.startswith("effect"))
+        table.add_column(Text(visible(head)), justify="right" if head else "left", no_wrap=head.startswith("effect"))
     for place, name in rows:
         means = [f"{column[place]:.3g}" for column in (found.mean_first, found.mean_second)]
         effect = f"{found.effect[place]:.2f} ({found.low[place]:.2f} to {found.high[place]:.2f})"
         words = [*means, effect, *(f"{column[place]:.2g}" for column in (found.p, found.p_family))]
-        table.add_row(Text(name), *(Text("–" if "nan" in word else word) for word in words))
+        table.add_row(Text(visible(name)), *(Text("–" if "nan" in word else word) for word in words))
     return table

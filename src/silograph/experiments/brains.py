@@ -11,6 +11,9 @@ from time import perf_counter
 import numpy as np
 
 from silograph._util.types import Matrix, Vector
+from silograph.analysis.comparing.columns import Differences, compare_columns
+from silograph.analysis.comparing.design import Design
+from silograph.analysis.comparing.relabelling import Relabellings
 from silograph.data.moments import Moments
 from silograph.datasets.abide import Abide, load_abide
 from silograph.experiments.grids import learn_point
@@ -20,7 +23,6 @@ from silograph.graph.pairs import Pairs
 from silograph.protocol.silo import Silo
 
 GROUPS = ("autism", "control")
-BATCH, EDGE_BATCH = 5000, 200  # relabellings at once, of one number and of all edges
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,43 +86,8 @@ def edges_and_weights(weights: Matrix, threshold: float) -> tuple[Vector, Vector
     return counts, sums / np.maximum(counts, 1)
 
 
-def permutation_p(values: Vector, is_first: np.ndarray, n_permutations: int, seed: int = 0) -> float:
-    """Two-sided p-value of the difference between two groups' means, under random relabelling of their members.
-
-    The true labelling counts as one of the permutations, so that p is never 0 and the test keeps its level.
-    """
-    rng = np.random.default_rng(seed)
-    n, n_first = values.size, int(is_first.sum())
-    centred = values - values.mean()
-    # The difference of means is a fixed multiple of the first group's sum of centred values
-    seen = abs(float(centred[is_first].sum())) * (1 - 1e-9)  # sums in another order round differently
-    extreme, left = 0, n_permutations
-    while left:
-        size = min(left, BATCH)
-        order = rng.permuted(np.broadcast_to(np.arange(n), (size, n)), axis=1)
-        extreme += int((np.abs(centred[order[:, :n_first]].sum(axis=1)) >= seen).sum())
-        left -= size
-    return (extreme + 1) / (n_permutations + 1)
-
-
-def edges_that_differ(weights: Matrix, is_first: np.ndarray, n_permutations: int, seed: int = 0) -> tuple[int, float]:
-    """How many edges differ between the groups, and the p-value of the one that differs most.
-
-    An edge's difference of group means is measured in units of its standard error; the largest one under random
-    relabelling is what each is compared with, so that the chance of any false one is at most 5 %.
-    """
-    rng = np.random.default_rng(seed)
-    spread = weights.std(axis=0)
-    scaled = (weights - weights.mean(axis=0))[:, spread > 0] / spread[spread > 0]
-    if scaled.size == 0:
-        return 0, 1.0
-    contrast = np.where(is_first, 1 / is_first.sum(), -1 / (~is_first).sum())
-    seen = np.abs(contrast @ scaled) * (1 - 1e-9)  # sums in another order round differently
-    largest = np.empty(n_permutations)
-    for start in range(0, n_permutations, EDGE_BATCH):
-        size = min(EDGE_BATCH, n_permutations - start)
-        relabelled = rng.permuted(np.broadcast_to(contrast, (size, contrast.size)), axis=1)
-        largest[start : start + size] = np.abs(relabelled @ scaled).max(axis=1)
-    as_large = n_permutations - np.searchsorted(np.sort(largest), seen, side="left")
-    p = (as_large + 1) / (n_permutations + 1)  # the true labelling is one of the permutations
-    return int(np.sum(p <= 0.05)), float(p.min())
+def differences(values: Matrix, is_first: np.ndarray, relabellings: int) -> Differences:
+    """What `silograph compare` says of columns (subjects, columns)."""
+    nothing = np.empty((is_first.size, 0))
+    design = Design(is_first=is_first, site=np.zeros(is_first.size, dtype=np.int32), covariates=nothing)
+    return compare_columns(values, Relabellings(design=design, labels_only=True, asked=relabellings, seed=0))

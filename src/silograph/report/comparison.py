@@ -90,6 +90,8 @@ def _strongest(sizes: Vector) -> IntVector:
 
 def _likeness(told: Comparison) -> str:
     alike, (first, second) = told.likeness, told.groups
+    if alike.is_same:
+        return "No two silos' graphs differ."
     return (
         f"Overlap of two silos' graphs, on average: {alike.within_first:.3f} within {first}, "
         f"{alike.within_second:.3f} within {second}, {alike.between:.3f} between them. The group tells "

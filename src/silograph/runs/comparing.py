@@ -4,9 +4,12 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+import numpy as np
+
 from silograph._util.checks import check_whole, list_names
+from silograph._util.types import Vector
 from silograph.analysis.comparing.design import is_gap, make_design
-from silograph.analysis.comparing.study import Comparison, compare_graphs
+from silograph.analysis.comparing.study import ROWS, Comparison, compare_graphs
 from silograph.errors import GraphError, ParameterError, SilosError
 from silograph.graph.graph import Graph
 from silograph.runs.people import SITE, Others, People, people_of, read_people
@@ -14,6 +17,7 @@ from silograph.runs.reader import RunData, read_run
 
 PERMUTATIONS = 10_000
 FEWEST_PERMUTATIONS = 19  # with fewer, no p is as small as .05
+MOST_PERMUTATIONS = 10_000_000  # which take hours
 
 
 class Fitted(Protocol):
@@ -21,6 +25,7 @@ class Fitted(Protocol):
 
     graphs_: Mapping[str, Graph]
     consensus_graph_: Graph
+    n_samples_seen_: Sequence[int | None]  # in the order of the graphs
 
 
 def compare_groups(
@@ -54,7 +59,8 @@ def compare_groups(
         Which two groups, the first minus the second, where there are more; other silos are left out. By default in the
         order of the alphabet.
     covariates : sequence of str
-        Columns to adjust for: numbers as they are, words as classes. One called `site` is taken for `sites`.
+        Columns to adjust for: numbers as they are, words as classes. One called `site` is taken for `sites`. If there
+        is no column `rows`, it is how many rows each silo was learned from.
     sites : str, optional
         A column of places: silos are relabelled within their place only. If there is no column `site`, it is that of
         the silos' names.
@@ -85,17 +91,19 @@ def compare_groups(
     (('control', 'patient'), (4, 4), 70)
     """
     check_whole("permutations", permutations, least=FEWEST_PERMUTATIONS)
+    if permutations > MOST_PERMUTATIONS:
+        raise ParameterError(f"permutations: expected {MOST_PERMUTATIONS} at most, got {permutations}.")
     check_whole("seed", seed, least=0)
     if others not in ("error", "ignore"):
         raise ParameterError(f"others: expected error or ignore, got {others!r}.")
-    graphs, consensus = _graphs_of(learned)
+    graphs, consensus, n_rows = _graphs_of(learned)
     people = people_of(groups) if isinstance(groups, Mapping) else read_people(groups, key=name)
     rows = dict(zip(graphs, people.rows_of(list(graphs), others), strict=True))
     column = people.group_column(column, option="column")
     if sites is None and SITE in covariates:
         sites = SITE
     adjusted = [one for one in dict.fromkeys(covariates) if one != sites]
-    cells = {one: _cells(people, rows, one, option="covariates") for one in adjusted}
+    cells = {one: _known_of(people, rows, one, n_rows) for one in adjusted}
     places = None if sites is None else _places(people, rows, sites)
     label = {silo: row[column].strip() for silo, row in rows.items()}
     pair = _two_groups(label, column, people, between)
@@ -114,18 +122,29 @@ def compare_groups(
         pair,
         permutations=permutations,
         seed=seed,
+        rows=_numbers_of_rows({silo: n_rows[silo] for silo in kept}, adjusted),
         covariates=adjusted,
         sites=sites,
     )
 
 
-def _graphs_of(learned: RunData | Fitted | str | os.PathLike[str]) -> tuple[Mapping[str, Graph], Graph]:
+def _numbers_of_rows(n_rows: Mapping[str, int | None], adjusted: Sequence[str]) -> Vector | None:
+    if ROWS in adjusted or None in n_rows.values():
+        return None
+    return np.array(list(n_rows.values()), dtype=np.float64)
+
+
+def _graphs_of(
+    learned: RunData | Fitted | str | os.PathLike[str],
+) -> tuple[Mapping[str, Graph], Graph, Mapping[str, int | None]]:
+    """Each silo's graph, the consensus, and how many rows each silo was learned from."""
     if isinstance(learned, str | os.PathLike):
         learned = read_run(learned)
     if not isinstance(learned, RunData):
         if not hasattr(learned, "graphs_"):
             raise ParameterError("learned: expected a run over several silos or a fitted ConsensusGraph. Fit it first.")
-        return learned.graphs_, learned.consensus_graph_
+        n_rows = dict(zip(learned.graphs_, learned.n_samples_seen_, strict=True))
+        return learned.graphs_, learned.consensus_graph_, n_rows
     if not learned.silos:
         raise GraphError(
             "Expected a run over several silos, got one over one table: there is one graph, and nothing to compare. "
@@ -138,7 +157,15 @@ def _graphs_of(learned: RunData | Fitted | str | os.PathLike[str]) -> tuple[Mapp
             "stayed at their sites. Graphs can be compared where they are; between sites with many patients, the study "
             "asks for it (groups in study.toml), and the run's compare/ has Welch's test."
         )
-    return learned.graphs, learned.main
+    return learned.graphs, learned.main, {silo.name: silo.n_samples for silo in learned.silos}
+
+
+def _known_of(
+    people: People, rows: Mapping[str, Mapping[str, str]], column: str, n_rows: Mapping[str, int | None]
+) -> dict[str, str]:
+    if column == ROWS and column not in people.columns and None not in n_rows.values():
+        return {silo: str(n_rows[silo]) for silo in rows}
+    return _cells(people, rows, column, option="covariates")
 
 
 def _cells(people: People, rows: Mapping[str, Mapping[str, str]], column: str, *, option: str) -> dict[str, str]:

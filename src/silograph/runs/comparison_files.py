@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from silograph._util.documents import LARGEST_WHOLE
-from silograph._util.files import sha256_of
+from silograph._util.files import check_writable, sha256_of
 from silograph.analysis.comparing.columns import LEVEL, Differences
 from silograph.analysis.comparing.measures import MEASURES, Likeness
 from silograph.analysis.comparing.study import Comparison
@@ -91,6 +91,7 @@ def record_of(
 
 def check_place(folder: Path, *, force: bool) -> None:
     """Raise, before any work is done, when a comparison may not be written to `folder`."""
+    check_writable(folder.absolute())
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
     if not (folder / COMPARED).is_file():

@@ -13,6 +13,7 @@ from silograph.analysis.comparing.design import is_gap
 from silograph.errors import ParameterError, SilosError
 
 Others = Literal["error", "ignore"]
+SPREADSHEETS = (".xlsx", ".xls", ".ods")
 SITE = "site"  # a column that silos have by their names, SITE/NAME, where the table has none
 
 
@@ -50,12 +51,11 @@ class People:
     def rows_of(self, silos: Sequence[str], others: Others) -> list[Mapping[str, str]]:
         """The row of each silo; raises where one has none or two, and, unless told to ignore it, for rows of others."""
         names = [row[self.key].strip() for row in self.rows]
-        by_way: list[dict[str, int]] = [_unique(silos, way) for way in (_whole, _last, _number)]
+        exact, lost = (_unique(silos, way) for way in (str, _no_zeros))
         found: dict[int, int] = {}
         strange = []
         for place, name in enumerate(names):
-            ways = zip(by_way, (_whole, _last, _number), strict=True)
-            silo = next((known[way(name)] for known, way in ways if way(name) in known), None)
+            silo = exact.get(name, lost.get(_no_zeros(name)))
             if silo is None:
                 strange.append(name)
             elif silo in found:
@@ -81,44 +81,47 @@ class People:
         return [self.rows[found[number]] for number in range(len(silos))]
 
 
-def _whole(name: str) -> str:
-    return name
-
-
-def _last(name: str) -> str:
-    return name.rpartition("/")[2]
-
-
-def _number(name: str) -> str:
+def _no_zeros(name: str) -> str:
     """A name without zeros in front, which tables of numbers lose."""
-    return _last(name).lstrip("0")
+    site, slash, last = name.rpartition("/")
+    return site + slash + (last.lstrip("0") or last[:1])
 
 
 def _unique(silos: Sequence[str], way: Callable[[str], str]) -> dict[str, int]:
-    """The silos that are called by a short name alone."""
-    counts = Counter(map(way, silos))
-    return {way(silo): number for number, silo in enumerate(silos) if counts[way(silo)] == 1}
+    """The silos by their whole names, and by the part after the site where that is of one alone."""
+    whole, last = [way(silo) for silo in silos], [way(silo.rpartition("/")[2]) for silo in silos]
+    counts, taken = Counter(last), Counter(whole)
+    short = {name: number for number, name in enumerate(last) if counts[name] == 1}
+    return short | {name: number for number, name in enumerate(whole) if taken[name] == 1}
 
 
 def read_people(path: str | os.PathLike[str], *, key: str | None = None) -> People:
     """Read a table of people: CSV with commas or semicolons, or TSV; the names are in the first column, or in `key`."""
     path = Path(path)
+    if path.suffix.lower() in SPREADSHEETS:
+        raise SilosError(f"{path.name}: expected CSV or TSV, got a spreadsheet. Save it as CSV UTF-8.")
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             head = file.readline()
             file.seek(0)
-            reader = csv.DictReader(file, delimiter=_delimiter(path, head))
-            rows = [(reader.line_num, row) for row in reader if _is_filled(row)]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+            reader = csv.reader(file, delimiter=_delimiter(path, head), skipinitialspace=True)
+            lines = [(reader.line_num, row) for row in reader if any(row)]
+    except UnicodeDecodeError as error:
+        raise SilosError(f"{path}: expected a table of people in UTF-8, got others. Save it as CSV UTF-8.") from error
+    except (OSError, csv.Error) as error:
         raise SilosError(f"{path}: cannot be read as a table of people ({error}). Check the path.") from error
-    names = list(reader.fieldnames or ())
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice or not names:
-        raise SilosError(f"{path.name}: expected columns with different names, got {list_names(twice) or 'none'}.")
-    for number, row in rows:
-        if None in row or None in row.values():
-            raise SilosError(f"{path.name}, row {number}: expected {len(names)} cells, got others. Correct the row.")
-    return _people(path.name, [row for _, row in rows], names, key)
+    if not lines:
+        raise SilosError(f"{path.name}: expected the names of columns and a row for each silo, got nothing.")
+    for number, row in lines:
+        if len(row) != len(lines[0][1]):
+            raise SilosError(
+                f"{path.name}, row {number}: expected {len(lines[0][1])} cells, got {len(row)}. Correct the row."
+            )
+    used = [k for k, cells in enumerate(zip(*(row for _, row in lines), strict=True)) if any(cells)]
+    names, *rows = ([row[k].strip() for k in used] for _, row in lines)
+    if twice := [name for name, count in Counter(names).items() if count > 1]:
+        raise SilosError(f"{path.name}: expected columns with different names, got {list_names(twice)}.")
+    return _people(path.name, [dict(zip(names, row, strict=True)) for row in rows], names, key)
 
 
 def people_of(groups: Mapping[str, Any], *, column: str = "group") -> People:
@@ -137,14 +140,15 @@ def _people(source: str, rows: Sequence[Mapping[str, str]], names: Sequence[str]
         raise SilosError(f"{source}: expected one row for each silo, got none.")
     if key is not None and key not in names:
         raise ParameterError(f"--name: expected a column of {source} ({list_names(names)}), got {key!r}.")
+    if key is None and names[0] == "":
+        raise ParameterError(
+            f"--name: the first column of {source} has no name, as one that numbers the rows. Name the column that "
+            f"holds the silos' names ({list_names(names[1:])}), or give the first a name."
+        )
     key = names[0] if key is None else key
     if any(is_gap(row[key]) for row in rows):
         raise SilosError(f"{source}: expected a name in column {key!r} of each row, got none. Fill it in.")
     return People(source=source, key=key, rows=tuple(rows))
-
-
-def _is_filled(row: Mapping[str, Any]) -> bool:
-    return any(isinstance(cell, str) and cell for cell in row.values())
 
 
 def _delimiter(path: Path, head: str) -> str:

@@ -120,7 +120,7 @@ def _columns(name: str, values: Sequence[str], silos: Sequence[str], site: IntVe
             f"Covariate {name!r}: expected a value for each silo, but {len(gaps)} have none ({list_names(gaps)}). "
             "Fill them in, or leave these silos out by an empty group and `between`."
         )
-    numbers = _numbers(values)
+    numbers = _numbers(name, values, silos)
     if numbers is None:
         kinds = sorted(set(values))
         numbers = np.array([[value == kind for kind in kinds[1:]] for value in values], dtype=np.float64)
@@ -140,14 +140,28 @@ def _columns(name: str, values: Sequence[str], silos: Sequence[str], site: IntVe
     return scaled
 
 
-def _numbers(values: Sequence[str]) -> Matrix | None:
+def _numbers(name: str, values: Sequence[str], silos: Sequence[str]) -> Matrix | None:
+    """Of a covariate that is a number; of words, nothing. Both are an error: numbers would be taken for classes."""
+    numbers = [_number(value) for value in values]
+    strange = [place for place, number in enumerate(numbers) if number is None]
+    meant = [place for place in strange if _number(values[place].replace(",", ".")) is not None]
+    if meant or 0 < len(strange) < len(values):
+        place = meant[0] if meant else strange[0]
+        raise SilosError(
+            f"Covariate {name!r}, silo {silos[place]!r}: expected a number as in other rows, got {values[place]!r}. "
+            "Correct it (1.5, not 1,5), or write words only where classes are meant."
+        )
+    return None if strange else np.array(numbers, dtype=np.float64)[:, None]
+
+
+def _number(value: str) -> float | None:
     try:
-        numbers = np.array([[float(value)] for value in values])
+        number = float(value)
     except ValueError:
         return None
-    return numbers if np.isfinite(numbers).all() else None
+    return number if np.isfinite(number) else None
 
 
 def is_gap(value: str) -> bool:
-    """Whether a cell says that nothing is known."""
-    return value.strip().lower() in ("", "n/a", "na", "nan", "none", "null")
+    """Whether a cell says that nothing is known; ABIDE and other tables write -9999."""
+    return value.strip().lower() in ("", "n/a", "#n/a", "na", "nan", "none", "null", "-999", "-9999", "-9999.0")

@@ -16,7 +16,7 @@ from silograph._util.types import IntVector, Matrix, Vector
 from silograph.analysis.communities import communities, graph_distances, modularity
 from silograph.analysis.comparing.design import bases_of
 from silograph.analysis.comparing.relabelling import Relabellings
-from silograph.analysis.comparing.statistic import Separation
+from silograph.analysis.comparing.statistic import ROUNDING, Separation
 from silograph.analysis.overlap import overlaps
 from silograph.graph.graph import Graph
 from silograph.graph.pairs import condensed_index
@@ -75,6 +75,11 @@ class Likeness:
     explained: float  # part of what silos differ by that their group tells
     p: float
 
+    @property
+    def is_same(self) -> bool:
+        """Whether all silos have the same graph."""
+        return min(self.within_first, self.within_second, self.between) >= SAME
+
 
 def measures_of(pairs: PairWeights) -> tuple[Matrix, Matrix]:
     """The measures (silos, MEASURES), and the similarity of every two silos."""
@@ -104,6 +109,8 @@ def likeness(alike: Matrix, relabellings: Relabellings) -> Likeness:
     seen, (told, _) = float(test(true)[0, 0]), test.parts(true)
     as_large = sum(int((test(orders) >= seen - (1 - SAME) * abs(seen)).sum()) for orders in relabellings.batches(1000))
     whole = float(np.trace(test.products))
+    if whole <= ROUNDING:  # all are the same
+        told, as_large = np.zeros(1), relabellings.count - (0 if relabellings.exhaustive else 1)
     return Likeness(
         within_first=_mean_off_diagonal(alike[np.ix_(first, first)]),
         within_second=_mean_off_diagonal(alike[np.ix_(second, second)]),

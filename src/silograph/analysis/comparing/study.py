@@ -12,6 +12,8 @@ from silograph.analysis.comparing.measures import MEASURES, Likeness, PairWeight
 from silograph.analysis.comparing.relabelling import Relabellings
 from silograph.graph.graph import Graph
 
+ROWS = "rows"  # the covariate that a run knows by itself
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Comparison:
@@ -24,8 +26,14 @@ class Comparison:
     edges: Differences  # of each pair
     graphs: Differences  # of each of MEASURES
     likeness: Likeness
+    rows: Differences | None = None  # that silos were learned from; None: not known, or adjusted for
     covariates: tuple[str, ...] = ()
     sites: str | None = None
+
+    @property
+    def n_complete(self) -> int:
+        """How many pairs no silo lacks."""
+        return int(np.isfinite(self.pairs.values).all(axis=0).sum())
 
     @property
     def mean_graphs(self) -> tuple[Graph, Graph]:
@@ -79,10 +87,11 @@ def compare_graphs(
     *,
     permutations: int,
     seed: int,
+    rows: Vector | None = None,
     covariates: Sequence[str] = (),
     sites: str | None = None,
 ) -> Comparison:
-    """Compare the graphs of silos that are in the order of the design."""
+    """Compare the graphs of silos that are in the order of the design; `rows` are what each was learned from."""
     pairs = PairWeights.of(graphs, consensus)
     by_labels = design.covariates.shape[1] == 0
     usual = Relabellings(design=design, labels_only=by_labels, asked=permutations, seed=seed)
@@ -98,6 +107,7 @@ def compare_graphs(
         edges=compare_columns(pairs.values, of_pairs),
         graphs=compare_columns(measures, usual),
         likeness=likeness(alike, usual),
+        rows=None if rows is None else compare_columns(rows[:, None], usual),
         covariates=tuple(covariates),
         sites=sites,
     )
@@ -139,6 +149,10 @@ def _rate_says(told: Comparison) -> list[str]:
 
 
 def _graphs_say(told: Comparison) -> list[str]:
+    if told.likeness.is_same:
+        lost = told.pairs.values.size > 0 and told.n_complete == 0
+        why = "no pair of nodes is in all silos" if lost else "all silos have the same"
+        return [f"Whole graphs cannot be compared: {why}."]
     found = [number for number, p in enumerate(told.graphs.p_family) if p <= LEVEL]
     words = [
         f"{MEASURES[number]} ({told.graphs.mean_first[number]:.3g} against {told.graphs.mean_second[number]:.3g}, "
@@ -165,6 +179,16 @@ def _limits_say(told: Comparison) -> list[str]:
     if lacking:
         enough = f"{ENOUGH:.0%} of either group"
         out.append(f"{lacking} pairs are lacking in some silos, and compared in the others where these are {enough}.")
+        if told.n_complete:
+            out.append(f"Whole graphs are compared over the other {told.n_complete}.")
+    if told.rows is not None and told.rows.n_tested and told.rows.p[0] <= LEVEL:
+        means = (
+            f"{told.rows.mean_first[0]:.0f} rows on average, those of {told.groups[1]} {told.rows.mean_second[0]:.0f}"
+        )
+        out.append(
+            f"Silos of {told.groups[0]} have {means}: graphs from fewer rows differ for that alone. Adjust for it "
+            f"(--covariates {ROWS})."
+        )
     if told.graphs.n_tested and np.isnan(told.graphs.p[0]):
         out.append("All graphs have as many edges: learn keeps so many of the strongest. With --whole, it keeps all.")
     return out
