@@ -2,10 +2,15 @@
 
 import getpass
 import os
+from functools import partial
 
 import typer
 
+from silograph._util.naming import as_key
+from silograph.cli import output
 from silograph.cli.output import visible
+
+guard = partial(output.guard, way=as_key)  # what helps a site is written in its files
 
 
 def user() -> str:

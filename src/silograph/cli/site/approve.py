@@ -15,7 +15,7 @@ from silograph.federation.refusals import Refused
 from silograph.federation.site.approvals import Approvals, check_readable, sha_of
 from silograph.federation.site.audit import AuditLog
 from silograph.federation.site.data import SiteData, look_at_data
-from silograph.federation.site.doubts import SAID_BY_STUDY, doubts_at_home
+from silograph.federation.site.doubts import doubts_at_home
 from silograph.federation.site.groups import members_of
 from silograph.federation.site.leaving import GRAPHS, fields_up, group_words, promises, weak_promises, words_of
 from silograph.federation.site.ledger import Comparison, Ledger, Reading
@@ -132,9 +132,8 @@ def _look_at(home: Path, settings: SiteSettings, study: StudyFile) -> tuple[Site
         data.check_nodes(study.nodes or data.names, settings.name, missing_nodes=study.settings.missing_nodes)
         return data, Ledger(home).compare(data, Reading.of(study), members_of(study, data, settings))
     except Refused as error:
-        cure = f"\n{SAID_BY_STUDY}" if "missing" in error.detail else ""
         raise SilosError(
-            f"{error.detail} An approval holds for one version of the table, so it is read first.{cure}"
+            f"{error.detail} An approval holds for one version of the table, so it is read first."
         ) from error
 
 

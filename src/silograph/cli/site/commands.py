@@ -7,9 +7,10 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from silograph.cli.folders import Systemd, site_folder
-from silograph.cli.output import PIPE_WIDTH, guard, need_nvflare
-from silograph.cli.site.account import say
+from silograph._util.naming import as_join_option
+from silograph.cli.folders import Systemd, joined_folder, site_folder
+from silograph.cli.output import PIPE_WIDTH, need_nvflare
+from silograph.cli.site.account import guard, say
 from silograph.errors import ParameterError, SilographError
 from silograph.federation.folders import SiteFolder
 
@@ -61,7 +62,7 @@ of tables, or several, each table is a silo of its own, such as a patient, and w
 
 
 @app.command(help=JOIN_HELP)
-@guard()
+@guard(way=as_join_option)
 def join(
     signed: Annotated[Path, typer.Argument(help="SITE.signed.zip from the coordinator.")],
     data: Annotated[
@@ -125,7 +126,7 @@ def start(folder: Folder = None, systemd: Systemd = False) -> None:
     from silograph.federation.nvflare.systemd import systemd_unit
     from silograph.federation.site.settings import read_site
 
-    home = site_folder(folder)
+    home = joined_folder(folder)
     read_site(home)
     if systemd:
         typer.echo(systemd_unit("site", home))
@@ -200,7 +201,7 @@ def approve(
     """Approve, reject, revoke, or list."""
     from silograph.cli.site.approve import approve_study, list_studies, reject_studies, revoke_study
 
-    home = site_folder(folder)
+    home = joined_folder(folder)
     if reject_all:
         reject_studies(home, None)
     elif study is None:
@@ -248,7 +249,7 @@ def stability(
     """Tell how stable the site's own graphs are."""
     from silograph.cli.site.stability import show_stability
 
-    show_stability(site_folder(folder), run, half_samples, stable, as_json=as_json)
+    show_stability(joined_folder(folder), run, half_samples, stable, as_json=as_json)
 
 
 RESTORED_HELP = """Go on after this site's folder was restored from an older copy.
@@ -266,7 +267,7 @@ def restored(
     """Accept that the log lacks what the coordinator has seen."""
     from silograph.cli.site.restored import accept_restored
 
-    accept_restored(site_folder(folder), yes=yes)
+    accept_restored(joined_folder(folder), yes=yes)
 
 
 BUDGET_HELP = """What this site has opened of its data, over all versions and all studies, and what is left.
@@ -284,7 +285,7 @@ def budget(
     """Show what is spent and left."""
     from silograph.cli.site.budget import show_budget
 
-    show_budget(site_folder(folder), as_json=as_json)
+    show_budget(joined_folder(folder), as_json=as_json)
 
 
 @app.command(help="The audit log: who asked what, when, what left this site, how many bytes.")
@@ -304,6 +305,8 @@ def log(
     from silograph.federation.site.audit import verify as check
 
     path = SiteFolder(site_folder(folder)).audit_log
+    if not path.exists():  # pins are in it before anybody has joined
+        joined_folder(folder)
     if verify:
         verdict = check(path)
         if verdict.problem is not None:
