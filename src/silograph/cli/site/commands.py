@@ -173,6 +173,11 @@ APPROVE_HELP = """Approve a study, so that this site answers its rounds for the 
 
 A study is known by the SHA-256 of its file, and the table by its own: whatever changes by one byte has to be approved
 anew. Without an argument, shows the studies that were asked for and wait, and those approved.
+
+With --page, writes what the command would show to a page, for those who decide and have no terminal, and approves
+nothing:
+
+  silograph site approve HASH --page approve.html
 """
 
 
@@ -195,14 +200,23 @@ def approve(
             "sum from those of one before, that the difference shows them.",
         ),
     ] = False,
+    page: Annotated[
+        Path | None, typer.Option(help="Write the study and all that it lets leave to this HTML page; approve nothing.")
+    ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     folder: Folder = None,
 ) -> None:
-    """Approve, reject, revoke, or list."""
-    from silograph.cli.site.approve import approve_study, list_studies, reject_studies, revoke_study
+    """Approve, reject, revoke, list, or write a page to read."""
+    from silograph.cli.site.approve import approve_study, list_studies, reject_studies, revoke_study, write_page
 
     home = joined_folder(folder)
-    if reject_all:
+    if page is not None:
+        if study is None or revoke or reject or reject_all or yes or despite_difference:
+            raise ParameterError(
+                "--page: approves nothing. Name one study by its hash or file, and leave out the rest."
+            )
+        write_page(home, study, page)
+    elif reject_all:
         reject_studies(home, None)
     elif study is None:
         list_studies(home)
