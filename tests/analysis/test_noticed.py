@@ -59,7 +59,7 @@ CASES = [
     (few, "samples", ("lima",), "'lima' (8 samples for 20 nodes)", "chance"),
     (flat, "transposed", NAMES, "9 samples for 20 nodes", "other way round"),
     (series, "serial", NAMES, "'oslo', 'lima', 'kyoto', 'quito'", "independent"),
-    (unobserved, "constant", ("lima",), "'lima' (", "--missing-nodes allow"),
+    (unobserved, "constant", ("lima",), "'lima' (", "let silos lack nodes"),
 ]
 every_case = pytest.mark.parametrize(("spoil", "kind", "silos", "seen", "cure"), CASES)
 

@@ -113,7 +113,7 @@ def test_a_counter_of_rows_is_named_with_its_column():
     doubt = only([TableFacts(name=name, n_nodes=30, row_counter="subject") for name in ("oslo", "lima")])
     assert doubt.kind == "row_counter"
     assert "'subject' in 'oslo', 'lima'" in doubt.text
-    assert "--drop subject" in doubt.text
+    assert "drop=['subject']" in doubt.text
 
 
 def test_columns_that_never_change_are_named_with_their_silos():

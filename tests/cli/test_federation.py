@@ -409,6 +409,42 @@ def test_who_cannot_join_is_told_why_and_nothing_is_written(here, arguments, cod
     assert not (here / "oslo" / "kit").exists()
 
 
+def test_a_column_that_is_no_node_is_dropped_by_the_option_that_the_message_names(here):
+    for name, cells in (("subject_id", "s{}"), ("age", "4{}")):
+        lines = (here / "oslo.csv").read_text().splitlines()
+        lines = [f"{name},{lines[0]}", *(f"{cells.format(k)},{line}" for k, line in enumerate(lines[1:]))]
+        (here / "oslo.csv").write_text("\n".join(lines))
+    join = ["site", "join", "oslo.signed.zip", "--data", "oslo.csv"]
+    silograph(*join, code=1, says="drop those that are no nodes (--drop age --drop subject_id), until they agree.")
+    silograph(
+        *join, "--drop", "age", code=1, says="drop those that are no nodes (--drop subject_id), until they agree."
+    )
+    silograph(*join, "--drop", "subject_id", "--drop", "age", says="Joined brain-study as oslo")
+    rewritten = (here / "oslo" / "site.toml").read_text().replace('["subject_id", "age"]', '["subject_id"]')
+    (here / "oslo" / "site.toml").write_text(rewritten)
+    Path("study.toml").write_text(STUDY.replace('"nodes.txt"', json.dumps(NODES)))
+    approve = ["site", "approve", "study.toml", "--folder", "oslo"]
+    silograph(*approve, code=1, says='drop those that are no nodes (drop = ["age"] in site.toml), until they agree')
+
+
+@pytest.mark.parametrize(
+    "command", [["start"], ["approve"], ["log"], ["budget"], ["stability", "run.1"], ["restored"]], ids=" ".join
+)
+def test_before_anybody_has_joined_the_way_to_join_is_told(here, command, monkeypatch):
+    before = everything_in(here)
+    silograph("site", *command, code=2, says="Found several sites' folders here")
+    join = "Join first, with what the coordinator sent back: silograph site join oslo.signed.zip --data"
+    silograph("site", *command, "--folder", "oslo", code=2, says=join)
+    assert everything_in(here) == before
+    shutil.rmtree("oslo/key")
+    request = "silograph site request oslo/federation.invite --site NAME --folder oslo"
+    silograph("site", *command, "--folder", "oslo", code=2, says=f"Ask first: {request}")
+    (here / "empty").mkdir()
+    monkeypatch.chdir(here / "empty")
+    says = "Found no site's folder here. Make one first: silograph site request NAME.invite --site SITE"
+    silograph("site", *command, code=2, says=says)
+
+
 def test_a_site_whose_invitation_names_another_root_does_not_join(here):
     """As if somebody between had posed as the coordinator."""
     invitation = here / "oslo" / "federation.invite"
@@ -547,7 +583,7 @@ def test_a_study_of_two_is_open_and_says_why(here):
 
 
 def test_who_has_not_joined_cannot_start(here):
-    silograph("site", "start", "--folder", "lima", code=2, says="lima/site.toml: cannot be read")
+    silograph("site", "start", "--folder", "lima", code=2, says="lima: has not joined yet")
 
 
 @pytest.mark.parametrize(("group", "folder"), [("federation", "brain-study"), ("site", "oslo")])

@@ -156,6 +156,9 @@ TEXT = {
     "unknown.csv": "n0,n99\n",
     "lonely.csv": "n0,n1\n",
     "case.csv": "N0,N1\nn2,n3\n",
+    "ids.csv": "subject id,a,b\ns1,1,2\ns2,3,4\n",
+    "gap.csv": "a,b\n1,2\n3,\n5,6\n",
+    "wide.csv": ",".join([*(f"n{k}" for k in range(20)), "age"]) + "\n" + ",".join(["1"] * 21) + "\n",
 }
 
 
@@ -193,7 +196,12 @@ TEXT = {
         ("brain.csv --forbid case.csv", "case.csv, pair 1: expected the name of a node, got 'N0'"),
         ("brain.csv --key X", "chooses an array of an .npz file"),
         ("brain.csv --drop time", "no column is called 'time'"),
-        ("brain.csv --out old", "exists already"),
+        ("ids.csv", "If 'subject id' is not a node, drop the column: --drop 'subject id'"),
+        ("brain.csv wide.csv", "drop those that are no nodes (--drop age), until they agree; or let silos lack nodes"),
+        ("gap.csv", "Leave out rows with gaps (--missing rows)"),
+        ("brain.csv --keep-rows good", "cannot say which rows to keep (--keep-rows)"),
+        ("asymmetric.csv --precomputed --standardize", "--standardize: precomputed distances cannot"),
+        ("brain.csv --out old", "exists already. Choose another --out, or replace it with --force"),
         ("brain.csv --out brain.csv", "got a file"),
         ("brain.csv --out brain.csv/run", "cannot be written"),
     ],
@@ -206,7 +214,8 @@ def test_bad_input_gets_a_message_and_writes_nothing(brain, arguments, message):
     before = sorted(Path().rglob("*"))
     given = arguments.split()
     result = run(*given, *(() if "--out" in given else ("--out", "new/run")))
-    wrong_option = any(message.startswith(word) for word in ("alpha", "beta", "tol", "degree", "less", "contradict"))
+    words = ("alpha", "beta", "tol", "degree", "less", "contradict", "--standardize")
+    wrong_option = any(message.startswith(word) for word in words)
     assert result.exit_code == (2 if wrong_option else 1)
     assert message in result.output
     assert "Traceback" not in result.output

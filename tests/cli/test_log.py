@@ -37,6 +37,16 @@ def test_a_refusal_is_shown_with_the_reason_that_stayed_here(shown):
     assert "nothing: busy " in shown(what="refused", code="busy")
 
 
+def test_a_reason_of_several_lines_is_one_for_the_table(shown):
+    said = shown(what="refused", code="data", detail="a.csv, row 3: expected a number.\nMend it.")
+    assert "a.csv, row 3: expected a number. Mend it." in said
+
+
+def test_an_answer_that_told_less_than_the_reason_is_shown_with_it(shown):
+    said = shown(what="answered", left='{"data": "not readable"}', detail="a.csv, row 3, column 'b': got 'x'")
+    assert """{"data": "not readable"} (reason, not sent: a.csv, row 3, column 'b': got 'x')""" in said
+
+
 def test_what_was_spent_is_told(shown):
     said = shown(**entry_of(line(masked=True, **AT_ONE)))
     assert "charged to the budget: a masked sum of the study 'cells', epsilon = 1, delta = 1e-05" in said

@@ -184,7 +184,7 @@ def test_each_site_finds_the_same_graphs_at_home(tmp_path):
     for site in SITES:
         home = consortium.folder / site / "results" / run.run_id
         assert (home / "consensus" / "graph.npz").read_bytes() == (results / "consensus" / "graph.npz").read_bytes()
-        with np.load(home / "own" / "graph.npz") as own:
+        with np.load(home / "silos" / site / "graph.npz") as own:
             assert own["weights"].tobytes() == learned.graphs[site][learned.graphs[site] > 0].tobytes()
 
 

@@ -83,7 +83,9 @@ def test_masked_is_open_is_in_process_to_the_last_bit(tmp_path, method, patients
         name: one for name, one in expected.items() if name != "run.json"
     }
     for site in set(SITES) - set(patients):
-        graphs = [at_home(consortium, one, site) / "own" for consortium, one in ((masked, run), (open_, other))]
+        graphs = [
+            at_home(consortium, one, site) / "silos" / site for consortium, one in ((masked, run), (open_, other))
+        ]
         assert len({(graph / "graph.npz").read_bytes() for graph in graphs}) == 1
 
 
@@ -118,7 +120,7 @@ def test_a_pair_that_one_site_alone_has_is_not_opened_and_not_learned_from_at_ho
 
 def assert_same_at_home(consortium: Consortium, run: CoordinatorRun, results: Path, learned: StudyResult) -> None:
     for site in consortium.sites:
-        weights = read_graph(at_home(consortium, run, site) / "own" / "graph.npz").weights
+        weights = read_graph(at_home(consortium, run, site) / "silos" / site / "graph.npz").weights
         expected = learned.graphs[site]
         assert weights.tobytes() == expected[expected > 0].tobytes()
     consensus = read_graph(results / "consensus" / "graph.npz").weights

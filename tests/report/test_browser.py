@@ -5,10 +5,12 @@ import re
 
 import pytest
 
+from silograph.federation.site.stability import Halves, tell_stability
 from silograph.graph.files import read_graph
 from silograph.report import write_report
 from silograph.runs.reader import read_run
 from testing.browser import Look, launched
+from testing.consortium import Consortium
 from testing.made_runs import study_run, table_run
 
 EVIL = "<script>alert(1)</script>"
@@ -248,6 +250,27 @@ def test_one_table_has_a_page_too(browser, tmp_path):
     assert look.page.locator(".answer").count() == 2
     assert "without rounds" in look.text("#convergence")
     assert look.complaints == []
+    look.close()
+
+
+@pytest.mark.parametrize("patients", [{}, {"oslo": 5}], ids=["one table", "several"])
+@pytest.mark.parametrize("halved", [False, True], ids=["", "with stability"])
+def test_what_a_run_left_at_a_site_has_a_page_too(browser, tmp_path, patients, halved):
+    consortium = Consortium(tmp_path, sites=("lima", "oslo"), patients=patients)
+    run = consortium.run()
+    consortium.finish(run)
+    left = tmp_path / "oslo" / "results" / run.run_id
+    if halved:
+        tell_stability(tmp_path / "oslo", run.run_id, Halves(number=4, threshold=0.9, graphs=False))
+    look = Look(browser, write_report(left))
+    names = [silo.name for silo in read_run(left).silos]
+    assert len(names) == patients.get("oslo", 1)
+    assert look.page.locator("#silo option").all_inner_texts() == names
+    assert ("Stable edges are those found in at least 90%" in look.text("#silos-section")) == halved
+    assert "at the coordinator" in look.text("#convergence")
+    assert ("other silos contributed is not known here" in look.text("#reading")) == (not patients)
+    assert look.complaints == []
+    assert look.outward() == []
     look.close()
 
 

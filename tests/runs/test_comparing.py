@@ -178,7 +178,7 @@ def test_the_column_is_found_only_where_there_is_one(model, table):
         compare_groups(model, table())
     with pytest.raises(ParameterError, match=r"covariates: expected a column of people.csv .*, got 'sex'"):
         compare_groups(model, table(), column="dx", covariates=["sex"])
-    with pytest.raises(ParameterError, match="--name: expected a column"):
+    with pytest.raises(ParameterError, match="name: expected a column"):
         compare_groups(model, table(), column="dx", name="nobody")
     with pytest.raises(ParameterError, match="permutations: expected 10000000 at most, got 1000000000"):
         compare_groups(model, table(), column="dx", permutations=1_000_000_000)

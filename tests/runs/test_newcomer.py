@@ -111,7 +111,7 @@ def test_without_left_out_silos_nothing_is_said_of_how_usual(folder, tmp_path):
     learn_files(sorted(folder.glob("s*.csv")), degree=3, coupling=0.5, out=tmp_path / "run")
     told = learn_files(folder / "new.csv", consensus=tmp_path / "run").record.newcomer
     assert (told.distances, told.p, told.usual) == ((), None, None)
-    assert "--newcomers" in told.says
+    assert "newcomers=True" in told.says
 
 
 def test_beside_a_federations_consensus(tmp_path):

@@ -146,7 +146,7 @@ def test_bad_tables_among_many_are_named_together_and_nothing_is_written(tmp_pat
 
 
 def test_a_column_to_drop_is_in_some_table_at_least(sites):
-    with pytest.raises(SignalError, match=r"--drop age_\*: none of the tables"):
+    with pytest.raises(SignalError, match=r"drop=\['age_\*'\]: none of the tables"):
         learn_files([sites / "oslo"], drop="age_*")
     path = sites / "oslo" / "p1.csv"
     pd.read_csv(path).assign(age_now=3, age_then=4).to_csv(path, index=False)

@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from silograph._util.checks import MOST_NAMED, list_names
+from silograph._util.naming import setting
 from silograph._util.types import Vector
 from silograph.analysis.doubts import CHANCE, Doubt, list_remarks
 from silograph.data.costs import TableCosts
@@ -184,7 +185,7 @@ def _row_counter(tables: Sequence[TableFacts]) -> Doubt | None:
     columns = list(dict.fromkeys(found.values()))
     text = (
         f"A column counts the rows and was taken for a node: {list_names(columns)} in {list_names(list(found))}. "
-        f"If it is no node, drop it: --drop {columns[0]}"
+        f"If it is no node, drop it: {setting('drop', columns[:MOST_NAMED])}"
     )
     return Doubt("row_counter", tuple(found), text)
 
@@ -196,7 +197,7 @@ def _constant(tables: Sequence[TableFacts]) -> Doubt | None:
         return None
     text = (
         f"Columns that never change are taken for signals: {list_remarks(found)}. The edges there tell of amplitudes "
-        "alone. If nothing was observed, let silos lack nodes (missing_nodes='allow', or --missing-nodes allow), or "
-        "drop these columns."
+        f"alone. If nothing was observed, let silos lack nodes ({setting('missing_nodes', 'allow')}), or drop these "
+        "columns."
     )
     return Doubt("constant", tuple(found), text)

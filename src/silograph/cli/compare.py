@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from silograph.cli.output import Output, run_guarded, say, visible
+from silograph._util.terminal import visible
+from silograph.cli.output import Output, run_guarded, say
 
 if TYPE_CHECKING:
     from rich.console import Group

@@ -11,6 +11,7 @@ import typer
 from rich.console import Console, RenderableType
 
 from silograph._util.extras import required
+from silograph._util.naming import Way, as_option, naming
 from silograph._util.terminal import visible
 from silograph.errors import ParameterError, SilographError
 
@@ -52,13 +53,16 @@ class Output:
             tell("Note", "cyan", text)
 
 
-def run_guarded(work: Callable[[], None], *, resumable: Path | None = None, go_on: str | None = None) -> None:
-    """Run a command; an error that a user can cure becomes a message and an exit code.
+def run_guarded(
+    work: Callable[[], None], *, resumable: Path | None = None, go_on: str | None = None, way: Way = as_option
+) -> None:
+    """Run a command; an error that a user can cure becomes a message and an exit code, settings named in this `way`.
 
     An interrupted one says how to go on, where it can: `go_on` in words, or the folder of a `resumable` run.
     """
     try:
-        work()
+        with naming(way):
+            work()
     except SilographError as error:
         tell(type(error).__name__, "red", str(error))
         raise typer.Exit(WRONG_USAGE if isinstance(error, ParameterError) else BAD_INPUT) from None
@@ -74,13 +78,13 @@ def run_guarded(work: Callable[[], None], *, resumable: Path | None = None, go_o
         raise typer.Exit(0) from None
 
 
-def guard(go_on: str | None = None) -> Callable[[Callable[P, None]], Callable[P, None]]:
+def guard(go_on: str | None = None, *, way: Way = as_option) -> Callable[[Callable[P, None]], Callable[P, None]]:
     """Run a whole command by `run_guarded`."""
 
     def wrap(command: Callable[P, None]) -> Callable[P, None]:
         @functools.wraps(command)
         def run(*arguments: P.args, **options: P.kwargs) -> None:
-            run_guarded(lambda: command(*arguments, **options), go_on=go_on)
+            run_guarded(lambda: command(*arguments, **options), go_on=go_on, way=way)
 
         return run
 

@@ -5,14 +5,11 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from silograph._util.checks import list_names
+from silograph._util.checks import MOST_NAMED, list_names
+from silograph._util.naming import setting
 from silograph._util.types import IntVector
 from silograph.errors import SilosError
 
-CURE = (
-    "Every silo needs the same nodes: rename columns, or drop those that are no nodes, until they agree; or let silos "
-    "lack nodes (missing_nodes='allow', or --missing-nodes allow)."
-)
 NAMED_SO = "rows that are called like the nodes"
 
 
@@ -29,12 +26,13 @@ def order_of(
     silo: str,
     missing_nodes: str = "error",
     rows: Callable[[], Sequence[str]] | None = None,
+    file: bool = False,
 ) -> IntVector | None:
     """Which columns of `silo` to take for the nodes in the order of `reference`; nothing if they are in that order.
 
     The same nodes in another order are fine. An extra node is an error that names it, and so is a missing one, unless
     silos are allowed to lack nodes: then its column is −1. `rows` tells what the rows of the table are called, for an
-    error: they may be what its columns should be.
+    error: they may be what its columns should be. Of a `file`, columns can be dropped by name.
     """
     if list(names) == list(reference):
         return None
@@ -49,11 +47,20 @@ def order_of(
     extra = [name for name in names if name not in theirs]
     if missing or extra:
         parts = [f"{what}: {list_names(some)}" for what, some in (("missing", missing), ("extra", extra)) if some]
-        cure = CURE if rows is None else wrong_way_round(reference, names, rows()) or CURE
+        turned = None if rows is None else wrong_way_round(reference, names, rows())
+        cure = turned or _cure(missing, extra if file else (), allowed=missing_nodes != "error")
         raise SilosError(
             f"{silo}: expected the nodes of {first} ({len(reference)}), got {len(names)}; {'; '.join(parts)}. {cure}"
         )
     return np.array([column.get(name, -1) for name in reference], dtype=np.int32)
+
+
+def _cure(missing: Sequence[str], extra: Sequence[str], *, allowed: bool) -> str:
+    """How silos come to the same nodes. Some columns too many, and none too few, are most likely no nodes."""
+    drop = f" ({setting('drop', extra)})" if extra and not missing and len(extra) <= MOST_NAMED else ""
+    lack = "" if allowed else f"; or let silos lack nodes ({setting('missing_nodes', 'allow')})"
+    change = f"rename columns, or drop those that are no nodes{drop}, until they agree{lack}"
+    return f"Every silo needs the same nodes: {change}."
 
 
 def wrong_way_round(nodes: Sequence[str], columns: Sequence[str], rows: Sequence[str]) -> str | None:

@@ -8,6 +8,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from silograph._util.naming import setting
 from silograph._util.types import BoolVector, IntVector, Matrix, Vector
 from silograph.data.blocks import BlockReader, Blocks, blocks_of, fit_in_memory
 from silograph.data.bounded import RowBounds
@@ -48,9 +49,13 @@ class TableOptions:
         check_missing(self.missing, precomputed=self.precomputed)
         check_transform(self.transform, precomputed=self.precomputed)
         if self.precomputed and self.standardize:
-            raise ParameterError("--standardize: precomputed distances cannot be standardised. Leave it out.")
+            raise ParameterError(
+                f"{setting('standardize')}: precomputed distances cannot be standardised. Leave it out."
+            )
         if self.precomputed and self.keep_rows is not None:
-            raise ParameterError("--keep-rows: precomputed distances have no rows to leave out. Leave it out.")
+            raise ParameterError(
+                f"{setting('keep_rows')}: precomputed distances have no rows to leave out. Leave it out."
+            )
 
     @property
     def scaled(self) -> bool:
@@ -215,7 +220,7 @@ def table_costs(
     if whole.n_samples < 2 and rows_dropped:
         raise SignalError(
             f"{source}: expected at least 2 rows without gaps, got {whole.n_samples}; {rows_dropped} were dropped. "
-            "Learn from what is there (missing='pairs', or --missing pairs), or drop columns with many gaps."
+            f"Learn from what is there ({setting('missing', 'pairs')}), or drop columns with many gaps."
         )
     if missing_nodes == "allow" and whole.n_samples >= 2 and whole.constant().any():
         varying = np.flatnonzero(~whole.constant()).astype(np.int32)

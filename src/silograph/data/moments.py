@@ -12,7 +12,7 @@ import numpy as np
 from silograph._util.checks import list_names
 from silograph._util.kernel import kernel
 from silograph._util.types import BoolVector, IntVector, Matrix, Vector
-from silograph.data.readers.checks import ALLOW
+from silograph.data.readers.checks import may_lack
 from silograph.errors import SignalError
 from silograph.graph.pairs import Pairs, default_names
 
@@ -180,7 +180,7 @@ def check_not_constant(constant: BoolVector, names: Sequence[str], source: str) 
         listed = list_names([names[int(node)] for node in np.flatnonzero(constant)], most=20)
         raise SignalError(
             f"{source}: what is constant cannot be standardised, and {constant.sum()} of the nodes are: {listed}. "
-            f"Drop them; learn without standardize and transform; or, {ALLOW}."
+            f"Drop them; learn without standardize and transform; or, {may_lack()}."
         )
 
 

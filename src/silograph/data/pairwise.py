@@ -22,7 +22,7 @@ from silograph.data.moments import (
     check_magnitudes,
     check_not_constant,
 )
-from silograph.data.readers.checks import ALLOW
+from silograph.data.readers.checks import may_lack
 from silograph.errors import SignalError
 from silograph.graph.pairs import Pairs, default_names
 
@@ -132,7 +132,8 @@ class PairMoments:
         empty = np.flatnonzero(self.nodes[COUNT] == 0)
         if empty.size:
             raise SignalError(
-                f"{source}, column {names[int(empty[0])]!r}: expected numbers, got gaps only. Drop it, or, {ALLOW}."
+                f"{source}, column {names[int(empty[0])]!r}: expected numbers, got gaps only. "
+                f"Drop it, or, {may_lack()}."
             )
         left, right = self._pair_names(few[0], names)
         more = f" (and {few.size - 1} more pairs have too few)" if few.size > 1 else ""

@@ -13,6 +13,7 @@ from typing import Literal, get_args
 import numpy as np
 from scipy.special import ndtri
 
+from silograph._util.naming import setting
 from silograph._util.types import Matrix
 from silograph.errors import ParameterError, SignalError
 
@@ -57,7 +58,7 @@ class HeldTable:
         if self._size > MOST_VALUES:
             raise SignalError(
                 f"{self._source}: ranks need the whole table in memory, and it has more than {MOST_VALUES} numbers. "
-                "Learn from fewer rows or nodes, or without transform (--transform)."
+                f"Learn from fewer rows or nodes, or without {setting('transform')}."
             )
 
     def scores(self) -> Sequence[Matrix]:

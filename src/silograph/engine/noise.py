@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from silograph._util.naming import setting
 from silograph.engine.checkpoint import Checkpoint
 from silograph.errors import ParameterError, SilosError
 from silograph.graph.pairs import Pairs
@@ -44,7 +45,7 @@ def _check_silos(privacy: Privacy, n_silos: int) -> None:
     if privacy.masked and n_silos < LEAST_MASKED_SITES:
         raise ParameterError(
             f"masked: shares of noise need {LEAST_MASKED_SITES} silos at least, got {n_silos}. Let each silo add "
-            "all of the noise: masked=False, or --open-sums."
+            f"all of the noise: {setting('masked', False)}."
         )
     privacy.check_sites(n_silos)
 

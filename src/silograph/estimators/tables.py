@@ -11,7 +11,7 @@ from sklearn.utils import check_array
 from silograph._util.types import IntVector, Matrix
 from silograph.data.alignment import check_silo_names, order_of
 from silograph.data.costs import Missing, without_gaps
-from silograph.data.readers.checks import NO_GUESS, check_finite
+from silograph.data.readers.checks import check_finite, no_guess
 from silograph.data.readers.frames import check_index, check_numbers, frame_names, is_frame
 from silograph.errors import SignalError, SilosError
 from silograph.graph.pairs import default_names
@@ -89,7 +89,7 @@ def check_input(X: Any, *, source: str, gaps: bool = False) -> Any:
         )
     if np.ma.is_masked(X):
         if not gaps:
-            raise SignalError(f"{source}: expected no masked values. {NO_GUESS}")
+            raise SignalError(f"{source}: expected no masked values. {no_guess()}")
         return np.ma.filled(np.ma.asarray(X, dtype=np.float64), np.nan)
     if is_frame(X):
         check_numbers(X, gaps=gaps)

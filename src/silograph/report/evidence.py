@@ -19,7 +19,12 @@ def stability_of(run: RunData) -> dict[str, Any] | None:
         return None
     basis = run.stability.false_edges(None)
     bounds = [None if percent == 0 else float(f"{basis.bound(percent / 100):.{DIGITS}g}") for percent in range(101)]
-    return {"halves": told.half_samples, "of": halves_of(run), "percent": round(100 * told.threshold), "bounds": bounds}
+    return {"halves": told.half_samples, "of": halves_of(run), "percent": stable_from(run), "bounds": bounds}
+
+
+def stable_from(run: RunData) -> int | None:
+    """The per cent of half-samples that make an edge stable, known also where only silos' own graphs were halved."""
+    return None if run.record.stability is None else round(100 * run.record.stability.threshold)
 
 
 def edge_columns(run: RunData, silo: str | None, graph: Graph) -> dict[str, np.ndarray]:

@@ -15,7 +15,7 @@ from silograph.analysis.graphs import own_part
 from silograph.analysis.overlap import overlaps
 from silograph.graph.graph import Graph
 from silograph.privacy.settings import OPEN
-from silograph.report.evidence import agreed_edges, coupling_of, edge_columns, halves_of, stability_of
+from silograph.report.evidence import agreed_edges, coupling_of, edge_columns, halves_of, stability_of, stable_from
 from silograph.report.layout import Layout
 from silograph.report.measures import MOST_SILOS, absent_nodes, drawn_silos, first_threshold, shares
 from silograph.report.newcomer import newcomer_of
@@ -69,6 +69,7 @@ def payload(run: RunData, layout: Layout, *, title: str, spatial: str | None = N
         "similarity": {"names": [*graphs, "consensus"], "values": np.round(alike, 4).tolist()} if graphs else None,
         "convergence": _convergence(run),
         "stability": stability_of(run),
+        "stableFrom": stable_from(run),
         "coupling": coupling_of(run),
         "isNewcomer": run.record.newcomer is not None,
         "newcomer": newcomer_of(run),

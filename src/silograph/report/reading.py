@@ -153,6 +153,9 @@ def _contributions(run: RunData) -> tuple[str, ...]:
     if fused:
         who = "All silos" if len(fused) == len(run.silos) else _join_names(fused)
         return (f"{who} fused with the consensus: the graphs are the same, and the contribution γ is infinite.", about)
+    if len(run.silos) == 1:  # at a site with one table
+        (silo,) = run.silos
+        return (f"{silo.name}: γ = {silo.contribution:.3g}. What other silos contributed is not known here.", about)
     order = np.argsort(-part, kind="stable")
     first, last = run.silos[order[0]], run.silos[order[-1]]
     return (

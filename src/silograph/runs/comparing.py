@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from silograph._util.checks import check_whole, list_names
+from silograph._util.naming import setting
 from silograph._util.types import Vector
 from silograph.analysis.comparing.design import is_gap, make_design
 from silograph.analysis.comparing.study import ROWS, Comparison, compare_graphs
@@ -201,10 +202,12 @@ def _two_groups(
     if gaps:
         raise SilosError(
             f"{people.source}, column {column!r}: expected a group for each silo, but {len(gaps)} have none "
-            f"({list_names(gaps)}). Fill them in, or leave these silos out by naming both groups (--between)."
+            f"({list_names(gaps)}). Fill them in, or leave these silos out by naming both groups "
+            f"({setting('between')})."
         )
     if len(there) != 2:
-        cure = "Name two of them (--between)." if len(there) > 2 else "There is nothing to compare: check the column."
+        cure = "There is nothing to compare: check the column."
+        cure = f"Name two of them ({setting('between')})." if len(there) > 2 else cure
         raise SilosError(
             f"{people.source}, column {column!r}: expected two groups, got {len(there)} ({list_names(there)}). {cure}"
         )

@@ -18,6 +18,7 @@ import numpy as np
 
 from silograph._util.documents import LARGEST_WHOLE
 from silograph._util.files import check_writable, sha256_of
+from silograph._util.naming import another_place, setting
 from silograph.analysis.comparing.columns import LEVEL, Differences
 from silograph.analysis.comparing.measures import MEASURES, Likeness
 from silograph.analysis.comparing.study import Comparison
@@ -95,9 +96,9 @@ def check_place(folder: Path, *, force: bool) -> None:
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
     if not (folder / COMPARED).is_file():
-        raise OutputError(f"{folder}: holds other things than a comparison. Choose another --out.")
+        raise OutputError(f"{folder}: holds other things than a comparison. Choose another {setting('out')}.")
     if not force:
-        raise OutputError(f"{folder}: holds a comparison already. Choose another --out, or replace it with --force.")
+        raise OutputError(f"{folder}: holds a comparison already. {another_place()}")
 
 
 def write_comparison(folder: Path, told: Comparison, record: ComparisonRecord) -> None:

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from silograph._util.naming import setting
 from silograph.errors import CheckpointError, GraphError
 
 RECORD, CONSENSUS, SILOS, HISTORY = "run.json", "consensus", "silos", "history.csv"
@@ -124,7 +125,9 @@ class RunLayout:
     def read_request(self) -> dict[str, Any]:
         """What an unfinished run was asked for."""
         if not self.is_unfinished:
-            raise CheckpointError(f"{self.folder}: no unfinished run is kept here. Start one with --out {self.folder}.")
+            raise CheckpointError(
+                f"{self.folder}: no unfinished run is kept here. Start one with {setting('out', str(self.folder))}."
+            )
         try:
             return dict(json.loads(self.request.read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError) as error:

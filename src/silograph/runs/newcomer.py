@@ -125,16 +125,15 @@ def _read(request: NewcomerRequest, fixed: FixedConsensus, on_progress: OnProgre
     given = dict(request.given) | ({"drop": tuple(request.given["drop"])} if "drop" in request.given else {})
     options = TableOptions(**{"missing": told.missing, **shared, **given})
     signals = options.open(table.path)
-    order = order_of(
-        told.nodes, signals.names, first="the consensus", silo=table.path.name, missing_nodes=told.missing_nodes
-    )
+    source, allowed = table.path.name, told.missing_nodes
+    order = order_of(told.nodes, signals.names, first="the consensus", silo=source, missing_nodes=allowed, file=True)
     read = read_costs(
         table.path,
         signals,
         fixed.pairs,
         options,
         order=order,
-        missing_nodes=told.missing_nodes,
+        missing_nodes=allowed,
         blocks=told.rows is not None or told.chooses_pull,
         on_progress=lambda part: on_progress(f"Reading {table.path.name}", part),
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from silograph._util.checks import list_names
+from silograph._util.naming import setting
 from silograph.analysis.comparing.design import is_gap
 from silograph.errors import ParameterError, SilosError
 
@@ -69,14 +70,14 @@ class People:
             raise SilosError(
                 f"{self.source}: the run has no silo that is called {list_names(strange)}. It has {list_names(silos)}. "
                 "Correct column "
-                f"{self.key!r}, or pass over rows of other people (--others ignore, others='ignore')."
+                f"{self.key!r}, or pass over rows of other people ({setting('others', 'ignore')})."
             )
         missing = [silo for number, silo in enumerate(silos) if number not in found]
         if missing:
             raise SilosError(
                 f"{self.source}: expected a row for each silo, but {len(missing)} of {len(silos)} have none "
                 f"({list_names(missing)}). Add them; name the column that holds the silos' names, if it is not "
-                f"{self.key!r} (--name)."
+                f"{self.key!r} ({setting('name')})."
             )
         return [self.rows[found[number]] for number in range(len(silos))]
 
@@ -139,11 +140,11 @@ def _people(source: str, rows: Sequence[Mapping[str, str]], names: Sequence[str]
     if not rows:
         raise SilosError(f"{source}: expected one row for each silo, got none.")
     if key is not None and key not in names:
-        raise ParameterError(f"--name: expected a column of {source} ({list_names(names)}), got {key!r}.")
+        raise ParameterError(f"{setting('name')}: expected a column of {source} ({list_names(names)}), got {key!r}.")
     if key is None and names[0] == "":
         raise ParameterError(
-            f"--name: the first column of {source} has no name, as one that numbers the rows. Name the column that "
-            f"holds the silos' names ({list_names(names[1:])}), or give the first a name."
+            f"{setting('name')}: the first column of {source} has no name, as one that numbers the rows. Name the "
+            f"column that holds the silos' names ({list_names(names[1:])}), or give the first a name."
         )
     key = names[0] if key is None else key
     if any(is_gap(row[key]) for row in rows):

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from silograph._util.naming import setting
 from silograph._util.types import Vector
 from silograph.analysis.beside import Beside, OwnGraph, choose_pull, graph_beside
 from silograph.analysis.newcomers import FEWEST_ROWS, LEAST_FOR_LEVEL, Comparison, compare, distance_of
@@ -87,7 +88,7 @@ def says_of(told: ConsensusRecord, placed: Placed) -> str:
     if not found.n:
         return (
             "How unusual that is cannot be told: of the silos that made the consensus, none was left out. Learn them "
-            "with --newcomers."
+            f"with {setting('newcomers', True)}."
         )
     rank = f"It is farther from the consensus than {found.farther_than} of {found.n} silos that were left out"
     if found.p is None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from silograph._util.naming import setting
 from silograph.data.alignment import check_silo_names
 from silograph.errors import GraphError
 from silograph.graph.files import read_graph
@@ -114,7 +115,9 @@ def finished_layout(folder: Path) -> RunLayout:
     if layout.checkpoint.is_dir():
         raise GraphError(f"{folder}: this run is not finished. Go on with: {layout.resume_command()}")
     if not layout.record.is_file():
-        raise GraphError(f"{folder}: expected the folder of a run, but {RECORD} is missing. Give what --out named.")
+        raise GraphError(
+            f"{folder}: expected the folder of a run, but {RECORD} is missing. Give what {setting('out')} named."
+        )
     return layout
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from silograph._util.files import sha256_of
+from silograph._util.naming import setting
 from silograph._util.types import IntVector
 from silograph.analysis.choosing import chooses_coupling
 from silograph.analysis.tables import TableFacts, facts_of
@@ -187,7 +188,9 @@ def _read_headers(found: Sequence[FoundTable], options: TableOptions, on_progres
     faults.check(len(found))
     for column in options.drop:
         if column not in met:
-            raise SignalError(f"--drop {column}: none of the tables has a column of that name. Check the name.")
+            raise SignalError(
+                f"{setting('drop', [column])}: none of the tables has a column of that name. Check the name."
+            )
     return headers
 
 
@@ -214,6 +217,7 @@ def _orders(
                         silo=one.path.name,
                         missing_nodes=allowed,
                         rows=partial(rows, one.path) if len(faults.errors) < MOST_FAULTS else None,
+                        file=True,
                     )
                 )
             except SilosError as error:

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from silograph._util.files import check_writable
+from silograph._util.naming import another_place, setting
 from silograph._util.types import Vector
 from silograph.errors import OutputError
 from silograph.graph.files import write_graph
@@ -41,20 +42,20 @@ def check_output(folder: Path, *, force: bool) -> None:
     """Raise, before any work is done, when a run could not be written to `folder`."""
     layout = RunLayout(folder)
     if folder.exists() and not folder.is_dir():
-        raise OutputError(f"{folder}: expected a folder or a new name, got a file. Choose another --out.")
+        raise OutputError(f"{folder}: expected a folder or a new name, got a file. Choose another {setting('out')}.")
     there = folder.exists() and any(not entry.name.startswith(TEMPORARY) for entry in folder.iterdir())
     if there and not force:
         if layout.is_unfinished:
             raise OutputError(
                 f"{folder}: holds an unfinished run. Go on with `{layout.resume_command()}`, or replace it with "
-                "--force."
+                f"{setting('force', True)}."
             )
-        raise OutputError(f"{folder}: exists already. Choose another --out, or replace it with --force.")
+        raise OutputError(f"{folder}: exists already. {another_place()}")
     check_writable(folder.absolute())
     if there and not layout.record.is_file() and not layout.is_unfinished:
         raise OutputError(
-            f"{folder}: holds other things than a run ({RECORD} is missing), so --force leaves it alone. "
-            "Choose another --out."
+            f"{folder}: holds other things than a run ({RECORD} is missing), so {setting('force')} leaves it alone. "
+            f"Choose another {setting('out')}."
         )
 
 

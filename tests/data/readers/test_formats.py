@@ -119,7 +119,7 @@ def test_a_sheet_is_chosen_by_its_name(frame, tmp_path):
     table = open_signals(path, key="signals")
     assert table.names == tuple(frame.columns)
     np.testing.assert_array_equal(np.vstack(list(table.chunks())), frame.to_numpy())
-    with pytest.raises(SignalError, match=r"'nothing'.*--key"):
+    with pytest.raises(SignalError, match=r"'nothing'.*with key"):
         open_signals(path, key="nothing")
     mixed = frame.astype(object)
     mixed.iloc[2, 0] = "x"

@@ -55,9 +55,9 @@ def assert_sound(consortium: Consortium, run: CoordinatorRun, expected: dict[str
     for site in consortium.sites:
         assert verify(consortium.folder / site / "audit.jsonl").problem is None
         own = consortium.folder / site / "results" / run.run_id
-        for name, file in (("own", f"silos/{site}"), ("consensus", "consensus")):
+        for file in (f"silos/{site}", "consensus"):
             shared = run.folder / "results" / file / "graph.npz"
-            assert (own / name / "graph.npz").read_bytes() == shared.read_bytes()
+            assert (own / file / "graph.npz").read_bytes() == shared.read_bytes()
     rounds = History.open_read(run.history).rounds()
     learned = [one.round for one in rounds if one.stage == "learn"]
     assert sorted(learned) == list(range(1, len(learned) + 1))  # none is missing

@@ -18,6 +18,7 @@ from silograph._util.locks import Lock
 from silograph.federation.coordinator import request as site_request
 from silograph.federation.envelope import ENVELOPE_FORMAT, HEAD, MAGIC, SignedMessage, VerifiedMessage, open_message
 from silograph.federation.refusals import REASONS
+from silograph.federation.site import service
 from silograph.federation.site import state as memory
 from silograph.federation.site.approvals import Approvals
 from silograph.federation.site.audit import entries, verify
@@ -328,7 +329,7 @@ def test_a_site_that_keeps_its_numbers_to_itself_sends_none_of_them(site, record
     assert any(reported)
     assert not any(silent)
     assert one.code(recorded.requests[-1]) == "kept"
-    assert (one.home / "results" / recorded.run / "own" / "graph.npz").exists()
+    assert (one.home / "results" / recorded.run / "silos" / SITE / "graph.npz").exists()
 
 
 def test_its_state_is_told_before_any_approval_and_holds_no_more_than_a_word(site, recorded):
@@ -341,6 +342,11 @@ def test_its_state_is_told_before_any_approval_and_holds_no_more_than_a_word(sit
     assert json.loads(one.reply(status).body)["data"] == "other nodes"
     one.table.unlink()
     assert json.loads(one.reply(status).body)["data"] == "not readable"
+    one.table.write_text("a,,b\n1,2,3\n")
+    answer = one.reply(status)
+    assert json.loads(answer.body) == {"version": service.VERSION, "data": "not readable"}
+    (last,) = one.log(last=1)
+    assert f"{one.table.name}, column 2: expected a node name, got ''" in last["detail"]
 
 
 # --- rounds -------------------------------------------------------------------------------------------------------
@@ -794,6 +800,7 @@ def test_a_failure_stays_at_the_site_and_the_next_attempt_is_as_undisturbed(site
     trace = one.home / "errors.log"
     assert trace.stat().st_mode & 0o777 == 0o600
     assert f"FloatingPointError: {one.table}: 40 samples" in trace.read_text()
+    assert any(f"FloatingPointError: {one.table}: 40 samples" in entry.get("detail", "") for entry in one.log())
     one.goes_on_from(k)
 
 

@@ -58,7 +58,7 @@ def digests(folder: Path) -> dict[str, str]:
 def expected(home: Path, results: Path, silo: str, n_halves: int = 10):
     """What calling `silo_stability` tells, with numbers that are found here from files that people read."""
     about, settings = json.loads((results / "about.json").read_text()), read_site(home)
-    run, data = read_ended(results, settings), look_at_data(settings, home)
+    run, data = read_ended(results), look_at_data(settings, home)
     silos = {one.name: one for one in read_silos(settings, data, run.study, about["nodes"], blocks=True).silos}
     consensus = read_graph(results / "consensus" / "graph.npz")
     found = about["parameters"]
@@ -73,21 +73,21 @@ def expected(home: Path, results: Path, silo: str, n_halves: int = 10):
 @pytest.mark.parametrize("learn", [EXACT, ONESHOT, 'method = "independent"\n' + GIVEN, 'method = "ditto"\n' + GIVEN])
 def test_of_one_table_each_edge_has_the_frequency_that_calling_silo_stability_tells(tmp_path, learn):
     home, results = ended(tmp_path, learn)
-    before = read_graph(results / "own" / "graph.npz")
+    before = read_graph(results / "silos/oslo" / "graph.npz")
     folder, told = tell_stability(home, results.name, TEN)
     assert folder == results
     silo, found = expected(home, results, "oslo")
     kept = read_stability(results / "stability.npz")
     assert kept.study.consensus is None
     assert kept.graph("oslo").frequency.tolist() == found.frequency.tolist()
-    with (results / "own" / "edges.csv").open(newline="") as file:
+    with (results / "silos/oslo" / "edges.csv").open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["target"]]
     at = weights_on(silo.study_pairs, NODES, before) > 0
     assert [float(row["stability"]) for row in rows] == found.frequency[at].tolist()
     assert [float(row["low"]) for row in rows] == found.low[at].tolist()
-    assert read_graph(results / "own" / "edges.csv") == before
-    assert header(results / "own" / "nodes.csv") == ["node", "strength", "low", "high"]
-    assert read_graph(results / "own" / "stable" / "graph.npz").n_edges == told["oslo"].stable_edges
+    assert read_graph(results / "silos/oslo" / "edges.csv") == before
+    assert header(results / "silos/oslo" / "nodes.csv") == ["node", "strength", "low", "high"]
+    assert read_graph(results / "silos/oslo" / "stable" / "graph.npz").n_edges == told["oslo"].stable_edges
     assert told["oslo"].stable_edges == (found.frequency[at] >= 0.8).sum()
     assert header(results / "consensus" / "edges.csv") == TOLD[:3]  # nothing is known of it here
 
@@ -95,7 +95,7 @@ def test_of_one_table_each_edge_has_the_frequency_that_calling_silo_stability_te
 def test_beside_the_consensus_all_rows_bring_forth_the_runs_own_graph(tmp_path):
     """So what is kept is what the run learned with, and half-samples are of its problem."""
     home, results = ended(tmp_path, 'method = "exact"\ntol = 1e-12\n' + GIVEN)
-    run, settings = read_ended(results, read_site(home)), read_site(home)
+    run, settings = read_ended(results), read_site(home)
     (silo,) = read_again(home, settings, run)
     u = weights_on(silo.pairs, NODES, run.consensus)
     beside = run.beside("oslo", u)
@@ -106,7 +106,7 @@ def test_beside_the_consensus_all_rows_bring_forth_the_runs_own_graph(tmp_path):
 
 def test_with_equal_weights_the_pull_that_is_kept_brings_forth_the_runs_own_graph(tmp_path):
     home, results = ended(tmp_path, 'method = "exact"\nweights = "equal"\ntol = 1e-12\n' + GIVEN)
-    run, settings = read_ended(results, read_site(home)), read_site(home)
+    run, settings = read_ended(results), read_site(home)
     (silo,) = read_again(home, settings, run)
     u = weights_on(silo.pairs, NODES, run.consensus)
     beside = run.beside("oslo", u)
@@ -178,8 +178,8 @@ def test_the_command_tells_edges_and_the_bound_and_where_it_is_written(tmp_path)
     assert "Found in at least 90% of 10 half-samples of your rows:\n  oslo: " in said.output
     assert f"Written: {results}" in said.output
     assert "consensus" in said.output.splitlines()[-1]
-    assert header(results / "own" / "edges.csv") == TOLD
-    assert not (results / "own" / "stable").exists()
+    assert header(results / "silos/oslo" / "edges.csv") == TOLD
+    assert not (results / "silos/oslo" / "stable").exists()
     as_json = json.loads(tell(home, results.name, "--half-samples", "10", "--json").stdout)
     assert as_json["oslo"]["half_samples"] == 10
     assert as_json == json.loads((results / "about.json").read_text())["stability"]
@@ -199,9 +199,9 @@ def test_a_second_call_replaces_the_first_and_leaves_alone_what_others_put_there
     (results / "notes.txt").write_text("ours")
     tell_stability(home, results.name, Halves(number=6, threshold=0.9, graphs=False))
     assert read_stability(results / "stability.npz").n_halves == 6
-    assert not (results / "own" / "stable").exists()
+    assert not (results / "silos/oslo" / "stable").exists()
     assert (results / "notes.txt").read_text() == "ours"
-    assert digests(results)["own/graph.npz"] == before["own/graph.npz"]
+    assert digests(results)["silos/oslo/graph.npz"] == before["silos/oslo/graph.npz"]
     assert [path.name for path in results.parent.iterdir()] == [results.name]
     tell_stability(home, results.name, TEN)
     again = digests(results)
@@ -300,5 +300,5 @@ def test_killed_between_the_two_renames_the_next_call_brings_the_old_results_bac
     results_again.mkdir()
     results.replace(results_again / results.name)
     tell_stability(home, results.name, TEN)
-    assert header(results / "own" / "edges.csv") == TOLD
+    assert header(results / "silos/oslo" / "edges.csv") == TOLD
     assert [path.name for path in results.parent.iterdir()] == [results.name]

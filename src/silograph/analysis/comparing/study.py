@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from silograph._util.naming import setting
 from silograph._util.types import Vector
 from silograph.analysis.comparing.columns import ENOUGH, LEVEL, Differences, compare_columns
 from silograph.analysis.comparing.design import Design
@@ -190,5 +191,6 @@ def _limits_say(told: Comparison) -> list[str]:
             f"(--covariates {ROWS})."
         )
     if told.graphs.n_tested and np.isnan(told.graphs.p[0]):
-        out.append("All graphs have as many edges: learn keeps so many of the strongest. With --whole, it keeps all.")
+        whole = setting("whole", True)
+        out.append(f"All graphs have as many edges: learn keeps so many of the strongest. With {whole}, it keeps all.")
     return out

@@ -16,6 +16,7 @@ import numpy as np
 import typer
 
 from silograph._util.files import sha256_of
+from silograph._util.naming import another_place
 from silograph.datasets import make_silos
 from silograph.errors import OutputError, SilosError
 from silograph.federation.fingerprints import shown_fingerprint
@@ -118,7 +119,7 @@ def _command(arguments: Sequence[str]) -> list[str]:
 def _clear(out: Path, *, force: bool) -> None:
     if out.exists() and any(out.iterdir()):
         if not force:
-            raise OutputError(f"{out}: exists already. Choose another --out, or replace it with --force.")
+            raise OutputError(f"{out}: exists already. {another_place()}")
         if not (out / MARKER).exists():
             raise OutputError(
                 f"{out}: holds other things than a demo, so --force leaves it alone. Choose another --out."
@@ -175,7 +176,7 @@ def _compare(show: _Show, out: Path, sites: Sequence[str], *, shared: bool) -> N
     show.say("The same to the last bit as on one machine?" + " Each site's own graph has stayed there" * (not shared))
     _tell_same(out, "run/consensus", "consensus")
     for site in sites:
-        own = f"run/silos/{site}" if shared else str(next(out.glob(f"{site}/results/*/own")).relative_to(out))
+        own = f"run/silos/{site}" if shared else str(next(out.glob(f"{site}/results/*/silos/{site}")).relative_to(out))
         _tell_same(out, own, f"silos/{site}")
 
 

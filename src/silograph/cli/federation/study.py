@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from silograph._util.files import write_text
+from silograph._util.naming import another_place
 from silograph.errors import OutputError, ParameterError, SilosError
 from silograph.federation.fingerprints import shown_fingerprint
 from silograph.federation.folders import FederationFolder
@@ -38,7 +39,7 @@ def _check_sites(chosen: Sequence[str], known: Sequence[str]) -> None:
 
 def _check_place(path: Path, nodes: str, *, force: bool) -> None:
     if path.exists() and not force:
-        raise OutputError(f"{path}: exists already. Choose another --out, or replace it with --force.")
+        raise OutputError(f"{path}: exists already. {another_place()}")
     if not (path.parent / nodes).exists():
         raise OutputError(
             f"{path}: a study lies beside the list of its nodes, and {path.parent / nodes} is not there. Copy it there."

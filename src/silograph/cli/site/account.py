@@ -2,10 +2,15 @@
 
 import getpass
 import os
+from functools import partial
 
 import typer
 
+from silograph._util.naming import as_key
 from silograph._util.terminal import visible
+from silograph.cli import output
+
+guard = partial(output.guard, way=as_key)  # what helps a site is written in its files
 
 
 def user() -> str:

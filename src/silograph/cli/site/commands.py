@@ -7,11 +7,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from silograph._util.naming import as_join_option
 from silograph.cli.folders import InSite as Folder
-from silograph.cli.folders import Systemd, site_folder
-from silograph.cli.output import PIPE_WIDTH, guard, need_nvflare, warn
+from silograph.cli.folders import Systemd, joined_folder, site_folder
+from silograph.cli.output import PIPE_WIDTH, need_nvflare, warn
 from silograph.cli.site import renew
-from silograph.cli.site.account import say
+from silograph.cli.site.account import guard, say
 from silograph.errors import ParameterError, SilographError
 from silograph.federation.certificates import site_warnings
 from silograph.federation.folders import SiteFolder
@@ -65,7 +66,7 @@ of tables, or several, each table is a silo of its own, such as a patient, and w
 
 
 @app.command(help=JOIN_HELP)
-@guard()
+@guard(way=as_join_option)
 def join(
     signed: Annotated[Path, typer.Argument(help="SITE.signed.zip from the coordinator.")],
     data: Annotated[
@@ -130,7 +131,7 @@ def start(folder: Folder = None, systemd: Systemd = False) -> None:
     from silograph.federation.nvflare.systemd import systemd_unit
     from silograph.federation.site.settings import read_site
 
-    home = site_folder(folder)
+    home = joined_folder(folder)
     read_site(home)
     if systemd:
         typer.echo(systemd_unit("site", home))
@@ -156,7 +157,7 @@ def status(
     need_nvflare()
     from silograph.cli.site.status import show_status
 
-    show_status(site_folder(folder), as_json=as_json)
+    show_status(joined_folder(folder), as_json=as_json)
 
 
 DOCTOR_HELP = """Look for all that may keep this site from taking part, and say what to do about it.
@@ -222,6 +223,11 @@ APPROVE_HELP = """Approve a study, so that this site answers its rounds for the 
 
 A study is known by the SHA-256 of its file, and the table by its own: whatever changes by one byte has to be approved
 anew. Without an argument, shows the studies that were asked for and wait, and those approved.
+
+With --page, writes what the command would show to a page, for those who decide and have no terminal, and approves
+nothing:
+
+  silograph site approve HASH --page approve.html
 """
 
 
@@ -244,14 +250,23 @@ def approve(
             "sum from those of one before, that the difference shows them.",
         ),
     ] = False,
+    page: Annotated[
+        Path | None, typer.Option(help="Write the study and all that it lets leave to this HTML page; approve nothing.")
+    ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     folder: Folder = None,
 ) -> None:
-    """Approve, reject, revoke, or list."""
-    from silograph.cli.site.approve import approve_study, list_studies, reject_studies, revoke_study
+    """Approve, reject, revoke, list, or write a page to read."""
+    from silograph.cli.site.approve import approve_study, list_studies, reject_studies, revoke_study, write_page
 
-    home = site_folder(folder)
-    if reject_all:
+    home = joined_folder(folder)
+    if page is not None:
+        if study is None or revoke or reject or reject_all or yes or despite_difference:
+            raise ParameterError(
+                "--page: approves nothing. Name one study by its hash or file, and leave out the rest."
+            )
+        write_page(home, study, page)
+    elif reject_all:
         reject_studies(home, None)
     elif study is None:
         list_studies(home)
@@ -298,7 +313,7 @@ def stability(
     """Tell how stable the site's own graphs are."""
     from silograph.cli.site.stability import show_stability
 
-    show_stability(site_folder(folder), run, half_samples, stable, as_json=as_json)
+    show_stability(joined_folder(folder), run, half_samples, stable, as_json=as_json)
 
 
 RESTORED_HELP = """Go on after this site's folder was restored from an older copy.
@@ -316,7 +331,7 @@ def restored(
     """Accept that the log lacks what the coordinator has seen."""
     from silograph.cli.site.restored import accept_restored
 
-    accept_restored(site_folder(folder), yes=yes)
+    accept_restored(joined_folder(folder), yes=yes)
 
 
 BUDGET_HELP = """What this site has opened of its data, over all versions and all studies, and what is left.
@@ -334,7 +349,7 @@ def budget(
     """Show what is spent and left."""
     from silograph.cli.site.budget import show_budget
 
-    show_budget(site_folder(folder), as_json=as_json)
+    show_budget(joined_folder(folder), as_json=as_json)
 
 
 @app.command(help="The audit log: who asked what, when, what left this site, how many bytes.")
@@ -354,6 +369,8 @@ def log(
     from silograph.federation.site.audit import verify as check
 
     path = SiteFolder(site_folder(folder)).audit_log
+    if not path.exists():  # pins are in it before anybody has joined
+        joined_folder(folder)
     if verify:
         verdict = check(path)
         if verdict.problem is not None:

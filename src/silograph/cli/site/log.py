@@ -24,20 +24,21 @@ def log_table(entries: Sequence[Mapping[str, Any]]) -> Table:
             _left(entry),
             str(entry.get("bytes_sent", entry.get("bytes", ""))),
         )
-        table.add_row(*(Text(visible(cell)) for cell in cells))
+        table.add_row(*(Text(visible(cell.replace("\n", " "))) for cell in cells))
     return table
 
 
 def _left(entry: Mapping[str, Any]) -> str:
     """What left, or why nothing did; of other entries, what they tell."""
     detail = str(entry.get("detail", ""))
+    not_sent = f" (reason, not sent: {detail})" if detail else ""
     if entry.get("what") == "asked":
         return ""
     if entry.get("what") == "spent":
         return _spent(entry)
     if "code" in entry:  # which is all that the coordinator was told: the reason is for people here
-        return f"nothing: {entry['code']}" + f" (reason, not sent: {detail})" * bool(detail)
-    return str(entry.get("left") or detail)
+        return f"nothing: {entry['code']}{not_sent}"
+    return f"{entry['left']}{not_sent}" if entry.get("left") else detail
 
 
 def _spent(entry: Mapping[str, Any]) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from silograph._util.naming import setting
 from silograph.data.readers.source import Chunk, Source, Wanted, refuse_key, rows_per_chunk
 from silograph.errors import SignalError
 from silograph.graph.pairs import default_names
@@ -30,7 +31,7 @@ def open_npz(path: Path, *, wanted: Wanted, key: str | None, header: bool | None
     if key is None or key not in archive.files:
         raise SignalError(
             f"{path.name}: expected an array {'X' if key is None else key!r} of signals, "
-            f"got {', '.join(repr(name) for name in archive.files) or 'none'}. Say which one with key (--key)."
+            f"got {', '.join(repr(name) for name in archive.files) or 'none'}. Say which one with {setting('key')}."
         )
     names = archive["names"] if "names" in archive.files else None
     return _source(lambda: _load(path)[key], names, wanted, f"{path.name}, array {key!r}")

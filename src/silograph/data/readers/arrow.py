@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from silograph._util.extras import required
+from silograph.data.readers.checks import no_node
 from silograph.data.readers.source import Chunk, Source, Wanted, refuse_key, rows_per_chunk
 from silograph.errors import SignalError
 
@@ -59,8 +60,7 @@ def _source(path: Path, schema: Any, n_rows: int, wanted: Wanted, batches: Batch
         kind = schema.field(name).type
         if not (arrow.types.is_integer(kind) or arrow.types.is_floating(kind)):
             raise SignalError(
-                f"{path.name}, column {name!r}: expected numbers, got {kind}. "
-                "Drop the column (drop=, or --drop), or convert it."
+                f"{path.name}, column {name!r}: expected numbers, got {kind}. Convert it. {no_node(name)}"
             )
 
     def chunks() -> Iterator[Chunk]:

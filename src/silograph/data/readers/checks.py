@@ -5,17 +5,34 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from silograph._util.naming import setting
 from silograph._util.types import BoolVector, Matrix
 from silograph.errors import SignalError
 
 GAPS = ("", "n/a", "N/A", "NA", "NaN", "nan", "NAN", "null", "NULL", ".")  # texts that say: no value
-ALLOW = "of several silos, let this one lack the node (missing_nodes='allow', or --missing-nodes allow)"
-NO_GUESS = (
-    "Leave out rows with gaps (missing='rows', or --missing rows), or learn from what is there (missing='pairs', or "
-    "--missing pairs): silograph does not guess missing values."
-)
-EMPTY = f"The column seems to be empty. Drop it, or, {ALLOW}."
-NOT_FINITE = "Mend the cell, or drop its row or its column."
+
+
+def may_lack() -> str:
+    """How to learn from several silos where one lacks a node."""
+    return f"of several silos, let this one lack the node ({setting('missing_nodes', 'allow')})"
+
+
+def no_guess() -> str:
+    """How to learn from a table with gaps."""
+    return (
+        f"Leave out rows with gaps ({setting('missing', 'rows')}), or learn from what is there "
+        f"({setting('missing', 'pairs')}): silograph does not guess missing values."
+    )
+
+
+def no_node(name: str) -> str:
+    """What to do about a column of a file that may be none of the nodes."""
+    return f"If {name!r} is not a node, drop the column: {setting('drop', [name])}"
+
+
+def mend(name: str) -> str:
+    """What to do about a cell of a file that is no finite number."""
+    return f"Mend the cell, or drop its row. {no_node(name)}"
 
 
 def check_names(names: Sequence[str], *, source: str) -> None:
@@ -76,7 +93,9 @@ def check_finite(
     row, column = (int(place) for place in np.argwhere(bad)[0])
     value = values[row, column]
     line, text = (row + 1, plain_cell(value)) if find is None else find(row, column)
-    cure = NOT_FINITE if np.isinf(value) else EMPTY if np.isnan(values[:, column]).all() else NO_GUESS
+    cure = "Mend the cell, or drop its row or its column." if np.isinf(value) else no_guess()
+    if np.isnan(values[:, column]).all():
+        cure = f"The column seems to be empty. Drop it, or, {may_lack()}."
     raise SignalError(f"{source}, row {line}, column {names[column]!r}: expected a finite number, got {text}.\n{cure}")
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from silograph._util.extras import required
-from silograph.data.readers.checks import GAPS, NOT_FINITE
+from silograph._util.naming import setting
+from silograph.data.readers.checks import GAPS, mend
 from silograph.data.readers.source import Chunk, Source, Wanted
 from silograph.data.readers.text import is_header
 from silograph.errors import SignalError
@@ -21,7 +22,7 @@ def open_excel(path: Path, *, wanted: Wanted, key: str | None, header: bool | No
     """The first sheet, or the one that `key` names; a first column without a name holds row labels and is left out."""
     head, body = (_row(row) for row in [*_sheet(path, key, n_rows=2), (), ()][:2])
     if not head:
-        raise SignalError(f"{path.name}: the sheet is empty. Say which one with key (--key).")
+        raise SignalError(f"{path.name}: the sheet is empty. Say which one with {setting('key')}.")
     named = is_header(head, body) if header is None else header
     labels = tuple(head) if named else default_names(len(head))
     keep, flag = wanted.choose(labels, source=path.name)
@@ -34,7 +35,7 @@ def open_excel(path: Path, *, wanted: Wanted, key: str | None, header: bool | No
         for sample, row in enumerate(cells):
             for place, column in enumerate(keep):
                 where = f"{path.name}, row {sample + 1 + named}, column {names[place]!r}"
-                values[sample, place] = _number(row[column], where)
+                values[sample, place] = _number(row[column], where, names[place])
         yield Chunk(values, 1.0, None if flag is None else np.array([row[flag] for row in cells], dtype=object))
 
     return Source(names, chunks, first_row=1 + named)
@@ -52,7 +53,7 @@ def _sheet(path: Path, key: str | None, n_rows: int | None = None) -> list[tuple
     except (zipfile.BadZipFile, KeyError, OSError) as error:
         raise SignalError(f"{path.name}: not an Excel file (.xlsx). Check how it was written.") from error
     except ValueError as error:  # pandas' word for a sheet that is not there
-        raise SignalError(f"{path.name}: {error}. Say which sheet holds the signals with key (--key).") from error
+        raise SignalError(f"{path.name}: {error}. Say which sheet holds the signals with {setting('key')}.") from error
     return list(frame.itertuples(index=False, name=None))
 
 
@@ -60,7 +61,7 @@ def _row(cells: tuple[Any, ...]) -> list[str]:
     return [str(cell).strip() for cell in cells]
 
 
-def _number(cell: object, where: str) -> float:
+def _number(cell: object, where: str, name: str) -> float:
     if str(cell).strip() in GAPS:
         return np.nan
     try:
@@ -68,4 +69,4 @@ def _number(cell: object, where: str) -> float:
             raise ValueError(cell)
         return float(cell)  # type: ignore[arg-type]
     except (TypeError, ValueError):
-        raise SignalError(f"{where}: expected a finite number, got {str(cell)!r}.\n{NOT_FINITE}") from None
+        raise SignalError(f"{where}: expected a finite number, got {str(cell)!r}.\n{mend(name)}") from None

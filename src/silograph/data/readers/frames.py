@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from silograph.data.readers.checks import NO_GUESS, check_names
+from silograph.data.readers.checks import check_names, no_guess
 from silograph.errors import SignalError
 
 
@@ -39,7 +39,7 @@ def check_numbers(frame: Any, *, gaps: bool = False) -> None:
             try:
                 float(value)
             except (TypeError, ValueError):
-                cure = NO_GUESS if row > 1 else f"If {name!r} is not a node, drop the column."
+                cure = no_guess() if row > 1 else f"If {name!r} is not a node, drop the column."
                 raise SignalError(
                     f"signals, row {row}, column {name!r}: expected a finite number, got {value!r}.\n{cure}"
                 ) from None

@@ -8,6 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from silograph._util.naming import setting
 from silograph._util.types import Matrix
 from silograph.errors import SignalError
 
@@ -56,7 +57,7 @@ class Wanted:
             if self.keep_rows not in names:
                 raise SignalError(
                     f"{source}: no column is called {self.keep_rows!r}, so it cannot say which rows to keep "
-                    "(keep_rows=, or --keep-rows). Check the name."
+                    f"({setting('keep_rows')}). Check the name."
                 )
             gone.add(names.index(self.keep_rows))
         flag = None if self.keep_rows is None else names.index(self.keep_rows)

@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
-from silograph.data.readers.checks import GAPS, NOT_FINITE
+from silograph.data.readers.checks import GAPS, mend, no_node
 from silograph.errors import SignalError
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def fault_of(layout: "Layout") -> str | None:
         for column, name in zip(layout.keep, layout.names, strict=True):
             if not _is_readable(cells[column], layout.decimal):
                 # Text from the first row on is a column of labels, not a slip in a column of numbers
-                cure = NOT_FINITE if number else f"If {name!r} is not a node, drop the column (drop=, or --drop)."
+                cure = mend(name) if number else no_node(name)
                 got = repr(cells[column])
                 return f", row {line}, column {name!r}: expected a finite number, got {got}.\n{cure}"
     return None

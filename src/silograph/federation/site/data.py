@@ -142,6 +142,6 @@ def _no_nodes(settings: SiteSettings) -> tuple[str, ...]:
 def check_nodes(nodes: Sequence[str], names: Sequence[str], source: str, *, missing_nodes: str) -> None:
     """Refuse unless a table has just the nodes of the study, in any order; or, where it is allowed, some of them."""
     try:
-        order_of(nodes, names, first="the study", silo=source, missing_nodes=missing_nodes)
+        order_of(nodes, names, first="the study", silo=source, missing_nodes=missing_nodes, file=True)
     except SilosError as error:
         raise Refused("nodes", str(error)) from error

@@ -2,17 +2,12 @@
 
 from silograph._util.checks import list_names
 from silograph.analysis.doubts import Doubt, list_remarks
-from silograph.errors import SignalError, SilosError
+from silograph.errors import SilosError
 from silograph.federation.refusals import Refused
 from silograph.federation.site.data import SiteData
 from silograph.federation.site.settings import SiteSettings
 from silograph.federation.site.silos import OwnSilos, read_silos
 from silograph.federation.study_file import StudyFile
-
-SAID_BY_STUDY = (
-    "At a site, it is the study that says what to do about gaps and nodes that are missing (missing, missing_nodes): "
-    "ask the coordinator for one that does, or mend the data."
-)
 
 
 def doubts_at_home(settings: SiteSettings, data: SiteData, study: StudyFile) -> tuple[Doubt, ...]:
@@ -21,8 +16,6 @@ def doubts_at_home(settings: SiteSettings, data: SiteData, study: StudyFile) -> 
         own = read_silos(settings, data, study, study.nodes or data.names)
     except Refused as error:
         raise SilosError(error.detail) from error
-    except SignalError as error:
-        raise (SignalError(f"{error}\n{SAID_BY_STUDY}") if "missing" in str(error) else error) from error
     found = (_outside(own, study), _hidden(own, settings), *own.doubts(study))
     return tuple(doubt for doubt in found if doubt is not None)
 

@@ -1,4 +1,4 @@
-"""What a run leaves at a site: of one table its graph and the consensus, of several a run's folder like any other."""
+"""What a run leaves at a site: a run's folder like any other, over the site's own silos, as far as they know it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -12,16 +12,14 @@ from silograph.analysis.beside import pull_of
 from silograph.analysis.doubts import Doubt
 from silograph.engine.study import StudyResult
 from silograph.federation.study_file import StudyFile
-from silograph.graph.graph import graph_on
 from silograph.graph.pairs import Pairs
 from silograph.methods.common.setup import SCALARS, SetupMethod
 from silograph.privacy.statement import statement_of
 from silograph.protocol.messages import Reported
-from silograph.runs.layout import CONSENSUS
 from silograph.runs.results import RunContext, study_run
-from silograph.runs.writer import write_graphs, write_results
+from silograph.runs.writer import write_results
 
-ABOUT, STUDY, OWN = "about.json", "study.toml", "own"
+ABOUT, STUDY = "about.json", "study.toml"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -48,16 +46,8 @@ class OwnResults:
     shown: str | None  # of a masked sum: the pairs that enough sites have, as packed bits; None: all
     n_rounds: int
 
-    def write_one(self, folder: Path) -> None:
-        """The site's own graph, the consensus, and what is known of both."""
-        (name, w), *_ = self.graphs.items()
-        write_graphs(folder / OWN, graph_on(self.pairs, w, self.nodes, self.own_nodes[name]))
-        write_graphs(folder / CONSENSUS, graph_on(self.pairs, self.consensus, self.nodes))
-        evidence = dict(self.evidence.get(name, {}))  # of the site's own graph, for its own people
-        self._write_about(folder, {"evidence": evidence})
-
-    def write_several(self, folder: Path) -> None:
-        """The folder of a run over the site's silos, as far as the site knows it."""
+    def write(self, folder: Path) -> None:
+        """The folder of the run."""
         settings = self.study.settings
         context = RunContext(
             nodes=self.nodes,
@@ -79,10 +69,7 @@ class OwnResults:
         )
         record = replace(run.record, result=result, warnings={**run.record.warnings, **warned})
         write_results(folder, replace(run, record=record))
-        self._write_about(folder, {})
-
-    def _write_about(self, folder: Path, more: Mapping[str, Any]) -> None:
-        write_json(folder / ABOUT, {**self._about(), **self._learned_by(), **more})
+        write_json(folder / ABOUT, {**self._about(), **self._learned_by()})
         (folder / STUDY).write_bytes(self.study.text)
 
     def _learned_by(self) -> dict[str, Any]:
@@ -98,6 +85,7 @@ class OwnResults:
             },
             "data": self.data,
             "shown": self.shown,
+            "evidence": {name: dict(told) for name, told in self.evidence.items()},
         }
 
     def _about(self) -> dict[str, Any]:

@@ -275,7 +275,7 @@ class SiteRun:
         found = self._results(self.last, task, graphs)
         results.mkdir(parents=True, exist_ok=True)
         with writing_folder(results / self.run, replace=True) as inside:
-            (found.write_several if self.data.several else found.write_one)(inside)
+            found.write(inside)
         if self.study.groups is not None:
             return self._tell_groups(self.last, task, graphs, digest)
         if self.data.several:

@@ -18,6 +18,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from silograph._util.naming import as_key, naming
 from silograph.errors import OutputError, ProtocolError
 from silograph.federation.envelope import SignedMessage, VerifiedMessage, open_message
 from silograph.federation.folders import SiteFolder
@@ -73,6 +74,10 @@ class SiteService:
 
     def reply(self, data: bytes) -> bytes:
         """The signed answer or refusal to a signed request. Never raises; a refusal gives no reason but a code."""
+        with naming(as_key):  # the reason is for the site's own people
+            return self._reply(data)
+
+    def _reply(self, data: bytes) -> bytes:
         try:
             request = self._verify(data)
         except (ProtocolError, Refused) as error:
@@ -132,10 +137,11 @@ class SiteService:
             return self._refusal(error.code, error.detail, about)
         except ProtocolError as error:
             return self._refusal("malformed", str(error), about)
-        except Exception:  # the coordinator learns no more than that the site failed
+        except Exception as error:  # the coordinator learns no more than that the site failed
             self._forget(run)
             self._keep_trace()
-            return self._refusal("internal", f"the trace is in {self.folder.errors.name}", about)
+            where = f"the trace is in {self.folder.errors.name}"
+            return self._refusal("internal", f"{where}: {type(error).__name__}: {error}", about)
 
     def _hello(self, request: VerifiedMessage) -> Reply:
         run, (study, nodes, silos) = self._run_of(request), parse_hello(request)
@@ -218,29 +224,27 @@ class SiteService:
         return Reply(body=encode_answer(answer), log={"left": contents_of(answer)})
 
     def _status(self, request: VerifiedMessage) -> Reply:
+        why = None
         try:
             check_witness(self.folder, self.log, request.head.get("witness"))
-            data = self._readiness()
+            data, why = self._readiness()
         except Refused as error:
-            data = error.code
+            data, why = error.code, error.detail
         body = json.dumps({"version": VERSION, "data": data}).encode()
-        return Reply(body=body, log={"left": body.decode()})
+        return Reply(body=body, log={"left": body.decode(), "detail": why})
 
-    def _readiness(self) -> str:
+    def _readiness(self) -> tuple[str, str | None]:
+        """In a word, which leaves, and why, which does not."""
         try:
             data, nodes = self._gate.look(), self.folder.nodes
             if nodes.exists():
                 names = nodes.read_text(encoding="utf-8").splitlines()
                 data.check_nodes(names, self.settings.name, missing_nodes="allow")  # each study says whether it is
         except Refused as error:
-            if error.code == "nodes":
-                return "other nodes"
-            self._keep_trace()
-            return "not readable"
-        except OSError:
-            self._keep_trace()
-            return "not readable"
-        return "ready"
+            return "other nodes" if error.code == "nodes" else "not readable", error.detail
+        except OSError as error:
+            return "not readable", str(error)
+        return "ready", None
 
     # --- what the site's own file says ----------------------------------------------------------------------------
 

@@ -109,7 +109,7 @@ def _read(
         signals,
         pairs,
         options,
-        order=order_of(nodes, signals.names, first="the study", silo=path.name, missing_nodes=some),
+        order=order_of(nodes, signals.names, first="the study", silo=path.name, missing_nodes=some, file=True),
         missing_nodes=some,
         blocks=blocks,
         bounds=row_bounds(study.settings.privacy, nodes),

@@ -24,20 +24,19 @@ from silograph.federation.folders import SiteFolder
 from silograph.federation.refusals import Refused
 from silograph.federation.site.data import look_at_data
 from silograph.federation.site.masking import restrict
-from silograph.federation.site.results import ABOUT, OWN, STUDY
+from silograph.federation.site.results import ABOUT, STUDY
 from silograph.federation.site.settings import SiteSettings, read_site
 from silograph.federation.site.silos import read_silos
 from silograph.federation.study_file import StudyFile, parse_study
-from silograph.graph.files import read_graph
 from silograph.graph.graph import Graph
 from silograph.methods.common.registry import spec_of
 from silograph.protocol.silo import Silo
-from silograph.runs.layout import CONSENSUS, GRAPH, RunLayout
+from silograph.runs.layout import RECORD
 from silograph.runs.reader import RunData, read_run
 from silograph.runs.record import StabilityRecord
 from silograph.runs.results import stability_record, with_stability
-from silograph.runs.stability import RunStability, weights_on, write_stability
-from silograph.runs.writer import write_graphs, write_results, write_told_graph
+from silograph.runs.stability import RunStability, weights_on
+from silograph.runs.writer import write_results
 
 OnProgress = Callable[[str, float | None], None]
 NEEDED = ("sha256", "nodes", "parameters", "pull", "data", "shown")  # of about.json
@@ -63,9 +62,17 @@ class EndedRun:
     folder: Path
     study: StudyFile
     about: Mapping[str, Any]
-    consensus: Graph
-    graphs: Mapping[str, Graph]  # by silo
-    several: RunData | None  # the whole run, of a site with several tables
+    run: RunData
+
+    @property
+    def consensus(self) -> Graph:
+        """What was shared."""
+        return self.run.main
+
+    @property
+    def graphs(self) -> Mapping[str, Graph]:
+        """The site's own, by silo."""
+        return self.run.graphs
 
     def beside(self, silo: str, consensus: Vector) -> Beside:
         """What a silo's graph was learned beside."""
@@ -85,7 +92,7 @@ def tell_stability(
 ) -> tuple[Path, dict[str, StabilityRecord]]:
     """Write a run's results anew with the stability of the site's own graphs, and tell it of each silo."""
     settings = read_site(home)
-    ended = read_ended(find_run(SiteFolder(home).results, run), settings)
+    ended = read_ended(find_run(SiteFolder(home).results, run))
     check_allowed(ended, asked.number)
     on_progress("Reading tables", None)
     silos = read_again(home, settings, ended)
@@ -119,13 +126,13 @@ def _is_run(path: Path) -> bool:
     return path.is_dir() and not path.name.startswith(".")
 
 
-def read_ended(folder: Path, settings: SiteSettings) -> EndedRun:
+def read_ended(folder: Path) -> EndedRun:
     """All that is kept of a run."""
     try:
         about = parse_json((folder / ABOUT).read_bytes())
     except (OSError, ValueError) as error:
         raise GraphError(f"{folder / ABOUT}: cannot be read ({error}). Bring it back as it was.") from error
-    if any(name not in about for name in NEEDED) or not (folder / STUDY).is_file():
+    if any(name not in about for name in NEEDED) or not all((folder / name).is_file() for name in (STUDY, RECORD)):
         raise GraphError(
             f"{folder}: was written by an earlier silograph, which did not keep how the graphs were learned. "
             "Take part in a run anew."
@@ -133,12 +140,7 @@ def read_ended(folder: Path, settings: SiteSettings) -> EndedRun:
     study = parse_study((folder / STUDY).read_bytes(), source=str(folder / STUDY))
     if study.sha256 != about["sha256"]:
         raise GraphError(f"{folder / STUDY}: is not the study of the run any more. Bring it back as it was.")
-    if RunLayout(folder).record.is_file():
-        run = read_run(folder)
-        return EndedRun(folder=folder, study=study, about=about, consensus=run.main, graphs=run.graphs, several=run)
-    graphs = {settings.name: read_graph(folder / OWN / GRAPH)}
-    consensus = read_graph(folder / CONSENSUS / GRAPH)
-    return EndedRun(folder=folder, study=study, about=about, consensus=consensus, graphs=graphs, several=None)
+    return EndedRun(folder=folder, study=study, about=about, run=read_run(folder))
 
 
 def check_allowed(ended: EndedRun, n_halves: int) -> None:
@@ -217,14 +219,8 @@ def learn_halves(ended: EndedRun, silos: tuple[Silo, ...], n_halves: int, on_pro
 def _write(ended: EndedRun, told: RunStability, asked: Halves, records: Mapping[str, StabilityRecord]) -> None:
     """All of the run's folder but what others put there, to the side, then in its place."""
     with writing_folder(ended.folder, replace=True) as made:
-        if ended.several is not None:
-            run = replace(ended.several, folder=made)
-            write_results(made, with_stability(run, told, threshold=asked.threshold, graphs=asked.graphs))
-        else:
-            ((name, graph),) = ended.graphs.items()
-            write_told_graph(made / OWN, graph, told, name, threshold=asked.threshold, stable=asked.graphs)
-            write_graphs(made / CONSENSUS, ended.consensus)
-            write_stability(RunLayout(made).stability, told)
+        run = replace(ended.run, folder=made)
+        write_results(made, with_stability(run, told, threshold=asked.threshold, graphs=asked.graphs))
         own = {name: asdict(record) for name, record in records.items()}
         write_json(made / ABOUT, {**ended.about, "stability": own})
         (made / STUDY).write_bytes(ended.study.text)

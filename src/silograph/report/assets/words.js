@@ -54,7 +54,7 @@ function fillSilos() {
     byId("drawn-says").textContent = `Of ${counted(run.silos.length, "silo")}, graphs, contributions and similarities of the ${drawn} farthest from the consensus are drawn `
       + "on this page. The table above has all; the graphs of the others are in the run’s folder.";
   }
-  if (stable) byId("stable-edges-says").textContent = `Stable edges are those found in at least ${halves.percent}% of half-samples, each half of the silo’s rows.`;
+  if (stable) byId("stable-edges-says").textContent = `Stable edges are those found in at least ${run.stableFrom}% of half-samples, each half of the silo’s rows.`;
   if (run.kept.length) {
     byId("kept-says").textContent = `${counted(run.kept.length, "site")} kept ${run.kept.length === 1 ? "its graph" : "their graphs"} `
       + `(${some(run.kept)}): only what ${run.kept.length === 1 ? "it" : "they"} told is shown.`;
