@@ -13,6 +13,10 @@ CURE = (
     "Every silo needs the same nodes: rename columns, or drop those that are no nodes, until they agree; or let silos "
     "lack nodes (missing_nodes='allow', or --missing-nodes allow)."
 )
+CURE_OF_A_NEWCOMER = (
+    "Rename columns, or drop those that are no nodes, until they agree. A newcomer may lack nodes only where the silos "
+    "of the consensus might: learn that again with missing_nodes='allow' (--missing-nodes allow)."
+)
 NAMED_SO = "rows that are called like the nodes"
 
 
@@ -29,6 +33,7 @@ def order_of(
     silo: str,
     missing_nodes: str = "error",
     rows: Callable[[], Sequence[str]] | None = None,
+    cure: str = CURE,
 ) -> IntVector | None:
     """Which columns of `silo` to take for the nodes in the order of `reference`; nothing if they are in that order.
 
@@ -49,7 +54,7 @@ def order_of(
     extra = [name for name in names if name not in theirs]
     if missing or extra:
         parts = [f"{what}: {list_names(some)}" for what, some in (("missing", missing), ("extra", extra)) if some]
-        cure = CURE if rows is None else wrong_way_round(reference, names, rows()) or CURE
+        cure = cure if rows is None else wrong_way_round(reference, names, rows()) or cure
         raise SilosError(
             f"{silo}: expected the nodes of {first} ({len(reference)}), got {len(names)}; {'; '.join(parts)}. {cure}"
         )

@@ -10,7 +10,7 @@ import numpy as np
 
 from silograph._util.files import sha256_of
 from silograph.analysis.tables import doubts_about_tables, facts_of
-from silograph.data.alignment import order_of
+from silograph.data.alignment import CURE_OF_A_NEWCOMER, order_of
 from silograph.data.costs import TableCosts, TableOptions, read_costs
 from silograph.data.folders import FoundTable, find_tables
 from silograph.errors import CheckpointError, GraphError, ParameterError
@@ -126,7 +126,12 @@ def _read(request: NewcomerRequest, fixed: FixedConsensus, on_progress: OnProgre
     options = TableOptions(**{"missing": told.missing, **shared, **given})
     signals = options.open(table.path)
     order = order_of(
-        told.nodes, signals.names, first="the consensus", silo=table.path.name, missing_nodes=told.missing_nodes
+        told.nodes,
+        signals.names,
+        first="the consensus",
+        silo=table.path.name,
+        missing_nodes=told.missing_nodes,
+        cure=CURE_OF_A_NEWCOMER,
     )
     read = read_costs(
         table.path,
