@@ -130,6 +130,7 @@ def test_a_run_of_another_kind_leaves_nothing_of_the_one_it_replaces(tables):
         ("oslo.csv", {"coupling": 0.5}, "coupling: it belongs to several silos"),
         (FILES, {"degre": 5}, "degre: no such setting. Expected some of .*degree"),
         (FILES, {"force": True}, "nothing to replace"),
+        (FILES, {"stability": 4, "quorum": 4, "out": "run"}, "quorum: expected at most 3, the number of silos, got 4"),
         (FILES, {"resume": "run"}, "knows its tables"),
         ([], {"resume": "run", "degree": 3}, "knows its tables"),
         ([], {"resume": "run", "out": "other"}, "knows its tables"),

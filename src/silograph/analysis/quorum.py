@@ -26,14 +26,19 @@ def quorum(
     graphs: Mapping[str, Vector], stabilities: Mapping[str, GraphStability], least: int, threshold: float
 ) -> Quorum:
     """The edges that at least `least` silos have in at least a part `threshold` of their half-samples."""
-    check_whole("quorum", least, least=1)
+    check_quorum(least, len(graphs))
     check_threshold(threshold)
-    if least > len(graphs):
-        raise ParameterError(f"quorum: expected at most {len(graphs)}, the number of silos, got {least}.")
     stable = np.array([is_stable(w, stabilities[name], threshold) for name, w in graphs.items()])
     total, counts = (stable * np.array(list(graphs.values()))).sum(axis=0), stable.sum(axis=0)
     weights = np.divide(total, counts, out=np.zeros_like(total), where=counts >= least)
     return Quorum(weights=weights, counts=counts)
+
+
+def check_quorum(least: int, n_silos: int) -> None:
+    """Raise unless so many of the silos can have an edge."""
+    check_whole("quorum", least, least=1)
+    if least > n_silos:
+        raise ParameterError(f"quorum: expected at most {n_silos}, the number of silos, got {least}.")
 
 
 def is_stable(w: Vector, stability: GraphStability, threshold: float) -> BoolVector:

@@ -100,7 +100,9 @@ def check_stability(n_halves: int, settings: StudySettings, *, has_rows: bool) -
         return
     check_halves(n_halves, settings)
     if settings.privacy.noisy:
-        raise ParameterError("stability: half-samples are of exact rows, so that epsilon would promise too much.")
+        raise ParameterError(
+            "stability: half-samples are of exact rows, so that epsilon would promise too much. Drop one."
+        )
     if not has_rows:
         raise ParameterError(NO_ROWS)
 

@@ -27,12 +27,14 @@ def order_of(
     missing_nodes: str = "error",
     rows: Callable[[], Sequence[str]] | None = None,
     file: bool = False,
+    newcomer: bool = False,
 ) -> IntVector | None:
     """Which columns of `silo` to take for the nodes in the order of `reference`; nothing if they are in that order.
 
     The same nodes in another order are fine. An extra node is an error that names it, and so is a missing one, unless
     silos are allowed to lack nodes: then its column is −1. `rows` tells what the rows of the table are called, for an
-    error: they may be what its columns should be. Of a `file`, columns can be dropped by name.
+    error: they may be what its columns should be. Of a `file`, columns can be dropped by name; of a `newcomer`, the
+    consensus is as it is.
     """
     if list(names) == list(reference):
         return None
@@ -48,19 +50,22 @@ def order_of(
     if missing or extra:
         parts = [f"{what}: {list_names(some)}" for what, some in (("missing", missing), ("extra", extra)) if some]
         turned = None if rows is None else wrong_way_round(reference, names, rows())
-        cure = turned or _cure(missing, extra if file else (), allowed=missing_nodes != "error")
+        cure = turned or _cure(missing, extra if file else (), allowed=missing_nodes != "error", newcomer=newcomer)
         raise SilosError(
             f"{silo}: expected the nodes of {first} ({len(reference)}), got {len(names)}; {'; '.join(parts)}. {cure}"
         )
     return np.array([column.get(name, -1) for name in reference], dtype=np.int32)
 
 
-def _cure(missing: Sequence[str], extra: Sequence[str], *, allowed: bool) -> str:
+def _cure(missing: Sequence[str], extra: Sequence[str], *, allowed: bool, newcomer: bool) -> str:
     """How silos come to the same nodes. Some columns too many, and none too few, are most likely no nodes."""
     drop = f" ({setting('drop', extra)})" if extra and not missing and len(extra) <= MOST_NAMED else ""
-    lack = "" if allowed else f"; or let silos lack nodes ({setting('missing_nodes', 'allow')})"
-    change = f"rename columns, or drop those that are no nodes{drop}, until they agree{lack}"
-    return f"Every silo needs the same nodes: {change}."
+    change = f"ename columns, or drop those that are no nodes{drop}, until they agree"
+    allow = setting("missing_nodes", "allow")
+    if newcomer:
+        lack = f" A newcomer may lack nodes only where the silos of the consensus might: learn that again with {allow}."
+        return f"R{change}.{'' if allowed else lack}"
+    return f"Every silo needs the same nodes: r{change}{'' if allowed else f'; or let silos lack nodes ({allow})'}."
 
 
 def wrong_way_round(nodes: Sequence[str], columns: Sequence[str], rows: Sequence[str]) -> str | None:

@@ -14,6 +14,7 @@ from silograph.analysis.partial.learn import learn_partial
 from silograph.analysis.partial.sums import SiloSums, sums_of
 from silograph.data.blocks import moments_of_blocks
 from silograph.data.moments import Moments
+from silograph.data.readers.frames import is_frame
 from silograph.errors import ParameterError, SignalError
 from silograph.estimators.tables import Table, tables_of
 from silograph.graph.graph import Graph, graph_on
@@ -86,11 +87,13 @@ class PartialCorrelationGraph(BaseEstimator):
     def fit(self, X: Any, y: Any = None, groups: ArrayLike | None = None) -> Self:
         """Learn from several tables (samples, nodes): a list, a dict by silo name, or one table and `groups`.
 
-        Tables are arrays or pandas or polars frames; frames are aligned by column name. `y` is ignored.
+        One table without `groups` is one silo. Tables are arrays or pandas or polars frames; frames are aligned by
+        column name. `y` is ignored.
         """
         if self.missing not in ("error", "rows"):
             raise ParameterError(f"missing: expected 'error' or 'rows', got {self.missing!r}.")
-        tables = tables_of(X, groups, square=False, missing=self.missing)
+        is_one = groups is None and (is_frame(X) or getattr(X, "ndim", 0) == 2)
+        tables = tables_of([X] if is_one else X, groups, square=False, missing=self.missing)
         names, n_nodes = tables[0].names, len(tables[0].names)
         pairs = Pairs.all(n_nodes)
         degree = default_degree(pairs) if self.degree is None else self.degree

@@ -74,10 +74,13 @@ def newcomer_of(
     if not is_frame(X) and len(table.names) == len(nodes):
         table = replace(table, names=nodes)
     if missing_nodes:
-        order_of(nodes, table.names, first=CONSENSUS, silo=NEWCOMER, missing_nodes="allow")  # raises for others
+        order_of(  # raises for others
+            nodes, table.names, first=CONSENSUS, silo=NEWCOMER, missing_nodes="allow", newcomer=True
+        )
         table = _align_one(table, nodes, square=square)
     else:
-        table = _align(Table(CONSENSUS, np.empty((0, len(nodes))), nodes), table, square=square)
+        first = Table(CONSENSUS, np.empty((0, len(nodes))), nodes)
+        table = _align(first, table, square=square, newcomer=True)
     return _treat_gaps(table, missing) if gaps else table
 
 
@@ -144,11 +147,13 @@ def _table(silo: str, X: Any, *, square: bool, gaps: bool = False) -> Table:
     return Table(silo, values, names)
 
 
-def _align(first: Table, table: Table, *, square: bool) -> Table:
+def _align(first: Table, table: Table, *, square: bool, newcomer: bool = False) -> Table:
     def rows() -> list[str]:
         return [""] * len(table.values)
 
-    order = order_of(first.names, table.names, first=first.silo, silo=table.silo, rows=None if square else rows)
+    order = order_of(
+        first.names, table.names, first=first.silo, silo=table.silo, rows=None if square else rows, newcomer=newcomer
+    )
     if order is None:
         return table
     values = table.values[np.ix_(order, order)] if square else table.values[:, order]

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from silograph._util.checks import check_positive
 from silograph._util.types import Vector
 from silograph.errors import ParameterError
 from silograph.graph.nearest import nearest_neighbours
@@ -49,8 +50,7 @@ def default_degree(pairs: Pairs) -> float:
 
 def check_degree(degree: float, pairs: Pairs) -> None:
     """Raise when no graph on these pairs can have this mean degree."""
-    if not (np.isfinite(degree) and degree > 0):
-        raise ParameterError(f"degree: expected a number > 0, got {degree}. It is the mean number of neighbours.")
+    check_positive("degree", degree)
     if degree >= pairs.n_nodes:
         raise ParameterError(
             f"degree: expected less than the number of nodes ({pairs.n_nodes}), got {degree:g}. "

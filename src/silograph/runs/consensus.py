@@ -142,8 +142,9 @@ def read_fixed(layout: RunLayout) -> FixedConsensus:
         record = from_plain(ConsensusRecord, json.loads(path.read_text(encoding="utf-8")))
         if record.format != FIXED_FORMAT or record.arrays != FIXED_ARRAYS:
             raise PlainDataError(f"format: expected {FIXED_FORMAT}")
-        if sha256_of(arrays_at) != record.sha256:
-            raise GraphError(f"{arrays_at}: is not the file that {path.name} was written with. {AGAIN}")
+        is_same = sha256_of(arrays_at) == record.sha256
+        if not is_same:
+            raise PlainDataError(f"{arrays_at.name} is not the file that it was written with")
         with np.load(arrays_at, allow_pickle=False) as data:
             arrays = dict(data)
     except (OSError, ValueError, PlainDataError) as error:

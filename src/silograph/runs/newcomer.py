@@ -126,7 +126,9 @@ def _read(request: NewcomerRequest, fixed: FixedConsensus, on_progress: OnProgre
     options = TableOptions(**{"missing": told.missing, **shared, **given})
     signals = options.open(table.path)
     source, allowed = table.path.name, told.missing_nodes
-    order = order_of(told.nodes, signals.names, first="the consensus", silo=source, missing_nodes=allowed, file=True)
+    order = order_of(
+        told.nodes, signals.names, first="the consensus", silo=source, missing_nodes=allowed, file=True, newcomer=True
+    )
     read = read_costs(
         table.path,
         signals,

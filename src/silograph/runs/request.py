@@ -11,6 +11,7 @@ from silograph._util.checks import check_whole
 from silograph._util.plain import from_plain
 from silograph.analysis.false_edges import check_threshold
 from silograph.analysis.newcomers import check_newcomers
+from silograph.analysis.quorum import check_quorum
 from silograph.analysis.stability import check_stability
 from silograph.data.bounded import RowBounds, read_public
 from silograph.data.costs import MissingNodes, TableOptions
@@ -79,6 +80,8 @@ class LearnRequest:
         )
         if isinstance(self.settings, StudySettings):
             check_stability(self.asked.stability, self.settings, has_rows=not self.tables.precomputed)
+            if self.asked.quorum is not None:
+                check_quorum(self.asked.quorum, len(self.found))
             if self.asked.newcomers:
                 check_newcomers(self.settings, len(self.found))
         elif self.asked.quorum is not None or self.asked.whole or self.asked.newcomers:

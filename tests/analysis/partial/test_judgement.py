@@ -40,6 +40,18 @@ def test_signals_that_add_up_to_nothing_are_no_sign_against_it(rng):
     assert not judgement([x - x.mean(axis=1, keepdims=True) + 0.01 * rng.normal(size=x.shape) for x in drawn]).is_wrong
 
 
+@pytest.mark.parametrize("n_parts", [2, 3])
+def test_signals_of_parts_each_of_which_adds_up_to_nothing_are_no_sign_against_it(n_parts):
+    """The model's own law on a graph that falls apart."""
+    parts = [draw(next(f for f in families(10) if f.name == "Watts–Strogatz"), seed).signals for seed in range(n_parts)]
+    tables = [np.hstack(silo) for silo in zip(*parts, strict=True)]
+    found = judgement(tables)
+    assert found.is_right
+    assert "lower" in found.says
+    turned = [table * np.where(np.arange(table.shape[1]) % 2, 1, -1) for table in tables]
+    assert judgement(turned).is_wrong
+
+
 def test_many_nodes_are_judged_by_what_silos_share_with_the_same_verdict(monkeypatch):
     drawn = draw(next(family for family in families(20) if family.has_negative), 303).signals
     each = judgement(drawn)
