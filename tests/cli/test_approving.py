@@ -289,9 +289,13 @@ def test_the_status_of_a_federation_does_nothing_to_a_terminal():
     }
     server = {"address": "x:1", "answers": True}
     console = Console(width=400, record=True, file=StringIO())
-    console.print(status_tables({"federation": "f", "server": server, "sites": [site], "runs": [run]}))
+    console.print(
+        status_tables({"federation": "f", "server": server, "sites": [site], "runs": [run], "notices": [ANSI]})
+    )
     assert nothing_moves(console.export_text())
-    restored = status_tables({"federation": "f", "server": server, "sites": [site | {"data": "restored"}], "runs": []})
+    restored = status_tables(
+        {"federation": "f", "server": server, "sites": [site | {"data": "restored"}], "runs": [], "notices": []}
+    )
     console.print(restored)
     assert "silograph site restored" in console.export_text()
 

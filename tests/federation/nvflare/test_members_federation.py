@@ -1,7 +1,11 @@
-"""A federation whose members change while it runs: one is renewed, one revoked, one added; studies before and after."""
+"""A federation whose members change while it runs: one is renewed, one revoked, one added; studies before and after.
+
+All the while the root key is elsewhere, in the office's copy of the folder.
+"""
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +14,6 @@ pytest.importorskip("nvflare")
 from cryptography import x509
 
 from silograph.federation.folders import FederationFolder, SiteFolder
-from silograph.federation.members import KeysOnFile
 from testing.consortium import write_table
 from testing.real_federation import RealFederation, study_text
 from testing.waiting import eventually
@@ -18,40 +21,41 @@ from testing.waiting import eventually
 pytestmark = pytest.mark.federation
 
 
-def serial(fed: RealFederation, site: str) -> int:
-    """The number of the certificate that a site has installed."""
-    return x509.load_pem_x509_certificate(SiteFolder(fed.home(site)).kit.certificate.read_bytes()).serial_number
+def serial(certificate: Path) -> int:
+    return x509.load_pem_x509_certificate(certificate.read_bytes()).serial_number
 
 
 def connected(fed: RealFederation) -> set[str]:
     return {one["site"] for one in fed.status()["sites"] if one["connected"]}
 
 
-def hosts(fed: RealFederation) -> dict[str, int]:
-    """Who hosts what, to see that nobody was started anew."""
-    return {name: host.pid for name, host in fed.hosts.items()}
-
-
-def server_log(fed: RealFederation) -> str:
-    return FederationFolder(fed.fed).log.read_text()
+def bring(fed: RealFederation, office: Path) -> None:
+    """What the how-to says to bring to the server after the office has done anything."""
+    for path in (office / "federation.json", office / f"{fed.fed.name}.invite"):
+        shutil.copy(path, fed.fed)
+    shutil.copytree(office / "sites", fed.fed / "sites", dirs_exist_ok=True)
 
 
 def test_members_change_while_the_federation_runs(tmp_path):
     with RealFederation(tmp_path, sites=("kyoto", "lima", "oslo")) as fed:
-        before = hosts(fed)
+        office = tmp_path / "office"
+        shutil.copytree(fed.fed, office, ignore=shutil.ignore_patterns("storage", "logs", "host.pid"))
+        shutil.rmtree(fed.fed / "ca")
+        before = {name: host.pid for name, host in fed.hosts.items()}
         first = fed.masked_text('method = "oneshot"\ndegree = 3')
         fed.run(first, tmp_path / "first")
         fed.assert_conforms(tmp_path / "first", first)
 
-        # One is renewed: nobody is asked for anything, and all goes on
-        was, settings = serial(fed, "kyoto"), SiteFolder(fed.home("kyoto")).settings.read_bytes()
-        key = fed.keys["kyoto"]
-        fed.command("federation", "renew", "kyoto", "--folder", fed.fed)
-        said = fed.command("site", "renew", "kyoto.signed.zip").stdout
-        assert "started anew" in said
-        assert serial(fed, "kyoto") != was
-        assert SiteFolder(fed.home("kyoto")).settings.read_bytes() == settings
-        assert fed.keys["kyoto"] == key
+        # One is renewed: it is asked for nothing, and all goes on
+        kyoto = SiteFolder(fed.home("kyoto"))
+        was, settings, key = serial(kyoto.kit.certificate), kyoto.settings.read_bytes(), fed.keys["kyoto"]
+        refused = fed.command("federation", "renew", "kyoto", "--folder", fed.fed, code=1)
+        assert "the root key is not here" in refused.stderr
+        fed.command("federation", "renew", "kyoto", "--folder", office)
+        bring(fed, office)
+        assert "started anew" in fed.command("site", "renew", "kyoto.signed.zip").stdout
+        assert serial(kyoto.kit.certificate) != was
+        assert (kyoto.settings.read_bytes(), fed.keys["kyoto"]) == (settings, key)
         fed.run(first, tmp_path / "again")  # answers are signed with the new certificate already
         fed.stop_site("kyoto")
         fed.start_site("kyoto")
@@ -59,40 +63,52 @@ def test_members_change_while_the_federation_runs(tmp_path):
 
         # One is revoked: its connection is dropped, and it comes in no more
         fed.command("federation", "revoke", "lima", "--folder", fed.fed)
-        eventually(lambda: "refused a connection of the site 'lima': its key was revoked" in server_log(fed), 30.0)
+        fed.command("federation", "revoke", "lima", "--folder", office)
+        log = FederationFolder(fed.fed).log
+        eventually(lambda: "refused a connection of the site 'lima': its key was revoked" in log.read_text(), 30.0)
         eventually(lambda: connected(fed) == {"kyoto", "oslo"}, 60.0, every=1.0)
-        refused = fed.command(
-            "federation", "run", fed.write_study(first), "--out", "no", "--folder", fed.fed, code=None
-        )
-        assert refused.returncode == 1
-        assert "lima" in refused.stderr
+        options = ["--out", "no", "--folder", fed.fed]
+        assert "lima" in fed.command("federation", "run", fed.write_study(first), *options, code=1).stderr
 
-        # One is added: it joins, and the others pin it
-        fed.command("federation", "add-site", "bonn", "--folder", fed.fed)
+        # One is added, and the others pin it. A masked sum would show it beside the first one: hence an open study
+        fed.command("federation", "add-site", "bonn", "--folder", office)
         write_table(fed.table("bonn"), 9)
-        fed._join("bonn", ("--approve-all",))
+        fed.command("site", "request", f"{office.name}/{fed.fed.name}.invite", "--site", "bonn")
+        fed.command("federation", "approve", "bonn/bonn.request.zip", "--folder", office)
+        bring(fed, office)
+        fed.command("site", "join", "bonn.signed.zip", "--data", fed.table("bonn"), "--approve-all")
         fed.sites = ("bonn", "kyoto", "oslo")
         fed.start_site("bonn")
-        fed.wait_connected()
-        second = study_text('method = "exact"\nrounds = 6\ndegree = 3', sites=json.dumps(fed.sites))
         for site in ("kyoto", "oslo"):
             fed.command("site", "pin", "bonn", fed.keys["bonn"], "--new", "--folder", fed.home(site))
+        fed.wait_connected()
+        second = study_text('method = "exact"\nrounds = 6\ndegree = 3', sites=json.dumps(fed.sites))
         fed.run(second, tmp_path / "second")
         fed.assert_conforms(tmp_path / "second", second)
-        assert {name: pid for name, pid in hosts(fed).items() if name in ("server", "oslo")} == {
+        assert {name: fed.hosts[name].pid for name in ("server", "oslo")} == {
             name: before[name] for name in ("server", "oslo")
         }
 
-        # The revoked one comes back with a new key, and the settings that it had
+        # The revoked one comes back with a new key, and the settings that it had; the server with a new certificate
         fed.stop_site("lima")
-        for folder in ("key", "kit"):
-            shutil.move(fed.home("lima") / folder, tmp_path / f"old-{folder}")
-        settings = SiteFolder(fed.home("lima")).settings.read_bytes()
-        fed.command("site", "request", f"{fed.fed.name}/{fed.fed.name}.invite", "--site", "lima")
-        fed.command("federation", "approve", "lima/lima.request.zip", "--folder", fed.fed, code=1)
-        fed.command("federation", "approve", "lima/lima.request.zip", "--force", "--folder", fed.fed)
+        lima = SiteFolder(fed.home("lima"))
+        settings = lima.settings.read_bytes()
+        for folder in (lima.key, lima.kit.path):
+            shutil.move(folder, tmp_path / f"old-{folder.name}")
+        fed.command("site", "request", f"{office.name}/{fed.fed.name}.invite", "--site", "lima")
+        fed.command("federation", "approve", "lima/lima.request.zip", "--folder", office, code=1)
+        fed.command("federation", "approve", "lima/lima.request.zip", "--force", "--folder", office)
+        bring(fed, office)
         fed.command("site", "renew", "lima.signed.zip")
-        assert SiteFolder(fed.home("lima")).settings.read_bytes() == settings
+        assert lima.settings.read_bytes() == settings
+        server = FederationFolder(fed.fed).server.certificate
+        was = serial(server)
+        for who in ("server", "lead"):
+            fed.command("federation", "renew", who, "--folder", office)
+        shutil.copy(FederationFolder(office).server.certificate, server)
+        shutil.copy(FederationFolder(office).lead.certificate, FederationFolder(fed.fed).lead.certificate)
+        assert serial(server) != was
+        fed.stop_server()
+        fed.start_server()
         fed.start_site("lima")
-        fed.wait_connected(["lima"])
-        assert KeysOnFile(FederationFolder(fed.fed))("lima") is not None
+        fed.wait_connected([*fed.sites, "lima"])
