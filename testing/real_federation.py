@@ -10,6 +10,7 @@ import contextlib
 import ctypes
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -33,7 +34,7 @@ ENDING = 30.0  # seconds for a host to end what it hosts
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
-Kind = Literal["site job", "site parent", "server job", "server parent"]
+Kind = Literal["site job", "site parent", "server job", "server parent", "conductor"]
 # The argument that follows `-m silograph.federation.nvflare.hardened`
 KINDS: dict[str, str] = {
     "site job": "site_job", "site parent": "site", "server job": "server_job", "server parent": "server",
@@ -148,6 +149,12 @@ class RealFederation:
         assert code is None or done.returncode == code, told
         return done
 
+    def laptop(self, folder: Path) -> Path:
+        """The lead's machine: its kit, and what the federation is, and nothing else."""
+        shutil.copytree(self.fed / "lead", folder / "lead")
+        shutil.copyfile(self.fed / "federation.json", folder / "federation.json")
+        return folder
+
     def write_study(self, text: str) -> Path:
         """A new study file in the federation's folder, beside its `nodes.txt`."""
         self._studies += 1
@@ -235,12 +242,12 @@ class RealFederation:
 
     def find(self, kind: Kind, site: str | None = None) -> psutil.Process | None:
         """The process of this kind, of the first site unless another is named; None if it does not run."""
-        host = self.hosts.get(SERVER if kind.startswith("server") else site or self.sites[0])
+        host = self.hosts.get(site or self.sites[0] if kind.startswith("site") else SERVER)
         if host is None or host.poll() is not None:
             return None
         for process in _children(host.pid):
             with contextlib.suppress(psutil.Error):
-                if _is(process.cmdline(), KINDS[kind]) and process.status() != psutil.STATUS_ZOMBIE:
+                if _is(process.cmdline(), kind) and process.status() != psutil.STATUS_ZOMBIE:
                     return process
         return None
 
@@ -337,8 +344,10 @@ def _children(pid: int) -> list[psutil.Process]:
 
 
 def _is(arguments: Sequence[str], kind: str) -> bool:
+    if kind == "conductor":
+        return "silograph.federation.nvflare.conductor" in arguments
     ours = [place for place, argument in enumerate(arguments) if argument == "silograph.federation.nvflare.hardened"]
-    return any(arguments[place + 1 : place + 2] == [kind] for place in ours)
+    return any(arguments[place + 1 : place + 2] == [KINDS[kind]] for place in ours)
 
 
 def _ending_with_us() -> Callable[[], object] | None:

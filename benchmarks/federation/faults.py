@@ -32,7 +32,7 @@ import psutil
 from benchmarks.federation.disturbed import FAULTS, TIMEOUT, CannotError, MissedError, Stage, gone_for_good
 from benchmarks.federation.fault_table import RECENT, Table
 from silograph.federation.coordinator.supervisor import ServerAwayError
-from silograph.federation.nvflare.session import ServerSession
+from silograph.federation.nvflare.session import ServerSession, lead_session
 from silograph.federation.site.audit import entries
 from silograph.federation.site.budget import Budget
 from silograph.federation.study_file import parse_study
@@ -222,7 +222,7 @@ def make_healthy(federation: RealFederation) -> None:
     for site in set(federation.sites) - set(federation.hosts):
         federation.start_site(site)
     try:
-        with ServerSession(federation.fed) as lead:
+        with lead_session(federation.fed) as lead:
             eventually(lambda: _connected(lead) >= set(federation.sites), 120, every=0.5)
         eventually(lambda: not _jobs(federation), 60)
     except AssertionError:

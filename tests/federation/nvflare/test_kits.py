@@ -17,7 +17,7 @@ from cryptography import x509
 from silograph.errors import OutputError, ProtocolError, SilosError
 from silograph.federation.folders import FederationFolder
 from silograph.federation.invitation import Invitation, read_invitation
-from silograph.federation.nvflare.authority import lead_name, new_kits, read_federation, sign_request
+from silograph.federation.nvflare.authority import conductor_name, lead_name, new_kits, read_federation, sign_request
 from silograph.federation.nvflare.kits import install_kit, make_request, site_invitation, site_name
 from silograph.federation.nvflare.policy import SERVER_CLASSES, SITE_CLASSES, place_storage
 
@@ -52,10 +52,11 @@ def read(path: Path) -> dict:
 
 def test_every_private_key_is_for_its_owner_only(made: Made) -> None:
     keys = [path for folder in (made.folder, made.north, made.south) for path in folder.rglob("*.key")]
-    assert len(keys) == 6  # root, server, lead; north's and its kit's; south's
+    assert len(keys) == 7  # root, server, lead, conductor; north's and its kit's; south's
     assert {mode(path) for path in keys} == {0o600}
     assert {mode(path.parent) for path in keys if path.parent.name in ("ca", "key")} == {0o700}
-    assert mode(made.folder / "server") == mode(made.folder / "lead") == mode(made.north / "kit") == 0o700
+    kits = (made.folder / "server", made.folder / "lead", made.folder / "conductor", made.north / "kit")
+    assert {mode(kit) for kit in kits} == {0o700}
 
 
 def test_no_private_key_travels(made: Made) -> None:
@@ -102,10 +103,11 @@ def test_nobody_may_bring_code_or_open_a_shell(made: Made) -> None:
         assert allowed == {("lead", name) for name in rights}
 
 
-def test_the_lead_has_the_role_of_one_who_submits(made: Made) -> None:
-    certificate = x509.load_pem_x509_certificate((made.folder / "lead" / "startup" / "client.crt").read_bytes())
+@pytest.mark.parametrize(("kit", "name"), [("lead", lead_name("brains")), ("conductor", conductor_name("brains"))])
+def test_lead_and_conductor_have_the_role_of_those_who_submit(made: Made, kit: str, name: str) -> None:
+    certificate = x509.load_pem_x509_certificate((made.folder / kit / "startup" / "client.crt").read_bytes())
     subject = {attribute.oid._name: attribute.value for attribute in certificate.subject}
-    assert subject["commonName"] == lead_name("brains")
+    assert subject["commonName"] == name
     assert subject["unstructuredName"] == "lead"
 
 

@@ -34,7 +34,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from silograph.errors import SilosError
-from silograph.federation.nvflare.authority import lead_name, new_kits, sign_request
+from silograph.federation.nvflare.authority import conductor_name, lead_name, new_kits, sign_request
 from silograph.federation.nvflare.hardened import KEPT_PROCESSORS
 from silograph.federation.nvflare.hosting import host_server, host_site, running
 from silograph.federation.nvflare.kits import install_kit, make_request
@@ -160,7 +160,8 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
             host.terminate()
         for host in made.hosts.values():
             host.wait(30)
-    assert not [left for kit in ("fed/server", "north/kit", "south/kit") for left in processes(root / kit)]
+    kits = ("fed/server", "fed/conductor", "north/kit", "south/kit")
+    assert not [left for kit in kits for left in processes(root / kit)]
 
 
 # ---------------------------------------------------------------------------------------------------------------- TLS
@@ -354,7 +355,8 @@ def test_a_job_that_names_a_program_does_not_run_it(live: Live, tmp_path: Path) 
     pytest.fail("no job lived long enough to be read")
 
 
-def test_the_lead_submits_jobs_but_no_code_and_no_programs(live: Live, tmp_path: Path) -> None:
+@pytest.mark.parametrize("user", [lead_name("brains"), conductor_name("brains")])
+def test_nobody_submits_code_or_programs(live: Live, tmp_path: Path, user: str) -> None:
     from nvflare.fuel.flare_api.flare_api import new_secure_session
 
     def job(name: str, executor: dict[str, Any], *, custom: bool) -> str:
@@ -368,7 +370,7 @@ def test_the_lead_submits_jobs_but_no_code_and_no_programs(live: Live, tmp_path:
 
     mark = tmp_path / "it ran"
     program = {"path": "subprocess.Popen", "args": {"args": ["touch", str(mark)]}}
-    session = new_secure_session(lead_name("brains"), str(live.root / "fed" / "lead"))
+    session = new_secure_session(user, str(live.root / "fed" / user.split("@")[0]))
     try:
         for made in (job("code", OURS, custom=True), job("program", program, custom=False)):
             number = session.submit_job(made)

@@ -13,6 +13,7 @@ from silograph.federation.invitation import Invitation
 from silograph.federation.nvflare.kits import install_kit, site_invitation, site_name
 from silograph.federation.refusals import Refused
 from silograph.federation.site.data import SiteData
+from silograph.federation.site.reading import note_read
 from silograph.federation.site.settings import SiteSettings, write_site
 from silograph.federation.site.whole import read_whole
 
@@ -50,6 +51,7 @@ def join_federation(home: Path, signed: Path, data: Sequence[Path], limits: dict
     if invitation.nodes is not None:
         write_text(folder.nodes, "\n".join(invitation.nodes) + "\n")
     write_site(home, settings)
+    note_read(folder, found.version)
     return [
         summary,
         f"Joined {invitation.name} as {settings.name}. Your limits are in {folder.settings}; edit them at any time.",

@@ -17,7 +17,8 @@ from silograph.federation.identity import Signer, Trust
 
 REACH_SECONDS, TRY_SECONDS = 20.0, 5.0  # for a site to come into reach, and for one try
 MOST = largest_message(SMALL_BODY)  # bytes of an answer
-DATA_STATES = ("ready", "other nodes", "not readable", "restored")
+READING_SECONDS, FIRST_PAUSE = 40.0, 0.5  # for a site to read its data in full, and between the first two questions
+DATA_STATES = ("ready", "reading", "other nodes", "not readable", "restored")
 
 
 def survey_sites(
@@ -46,6 +47,21 @@ def read_status(federation: FederationFolder) -> dict[str, Any]:
 
 
 def _ask_status(
+    transport: Transport, message: SignedMessage, site: str, trust: Trust, witnesses: Witnesses
+) -> dict[str, Any] | None:
+    """A site's answer; one that is still reading its data is asked again."""
+    deadline, pause, last = time.monotonic() + READING_SECONDS, FIRST_PAUSE, None
+    while time.monotonic() < deadline:
+        answer = _ask_once(transport, message, site, trust, witnesses)
+        if answer is None or answer["data"] != "reading":
+            return answer or last
+        last = answer
+        time.sleep(pause)
+        pause *= 1.5
+    return last
+
+
+def _ask_once(
     transport: Transport, message: SignedMessage, site: str, trust: Trust, witnesses: Witnesses
 ) -> dict[str, Any] | None:
     deadline = time.monotonic() + REACH_SECONDS

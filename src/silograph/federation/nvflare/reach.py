@@ -9,7 +9,7 @@ from silograph.federation.folders import Kit
 from silograph.federation.invitation import Invitation
 
 REACH_SECONDS = 2.0  # to connect, and as long again to greet; a continent away takes a tenth of it
-CURE = "Start it there: silograph federation start"
+CURE = "Start it there: silograph federation start."
 
 
 def check_reach(about: Invitation, kit: Kit) -> None:

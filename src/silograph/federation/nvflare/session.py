@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 
 from nvflare.fuel.f3.comm_config import CommConfigurator
 from nvflare.fuel.flare_api.api_spec import (
+    AuthenticationError,
+    AuthorizationError,
     InternalError,
     JobNotFound,
     JobNotRunning,
@@ -148,6 +150,11 @@ class ServerSession:
             except LOST_SESSION as error:
                 self.close()
                 raise ServerAwayError(f"The server does not answer ({error}).") from error
+            except (AuthenticationError, AuthorizationError) as error:
+                self.close()
+                raise SilosError(
+                    f"The server refuses {self._user}: {error}. Is its kit in {self._kit.path}?"
+                ) from error
 
     def _open(self) -> Session:
         if self._session is None:

@@ -32,6 +32,7 @@ from silograph.federation.site.gate import Gate
 from silograph.federation.site.masking import check_pins
 from silograph.federation.site.parsing import contents_of, parse_hello, parse_n_silos, parse_scalars, plain_entries
 from silograph.federation.site.pins import Pins, acquaintances
+from silograph.federation.site.reading import FullReading, note_read, problem_of
 from silograph.federation.site.restored import check_witness
 from silograph.federation.site.run import LEARN, SETUP, Asked, SiteRun, open_site_run
 from silograph.federation.site.settings import SiteSettings, read_site
@@ -67,6 +68,7 @@ class SiteService:
         self.log = AuditLog(self.folder.audit_log)
         self._approvals = Approvals(folder)
         self._gate = Gate(self.folder, self.settings)
+        self._reading = FullReading(self.folder)
         self._settings_noted = False
         self._signer, self._trust = signer, trust
         self._site_runs: dict[str, SiteRun] = {}
@@ -162,6 +164,7 @@ class SiteService:
         site_run.check_data()
         if site_run.data.version != data.version:  # the files were exchanged between two looks
             raise Refused("data-changed", f"{data.place}: is not the version that run {run} began with")
+        note_read(self.folder, data.version)
         n_silos = len(site_run.group.silos)
         left = f"that it is ready, with {n_silos} tables" if data.several else "that it is ready"
         body = json.dumps({"n_silos": n_silos}).encode()
@@ -244,7 +247,7 @@ class SiteService:
             return "other nodes" if error.code == "nodes" else "not readable", error.detail
         except OSError as error:
             return "not readable", str(error)
-        return "ready", None
+        return self._reading.state(data), problem_of(self.folder, data.version) or None
 
     # --- what the site's own file says ----------------------------------------------------------------------------
 
