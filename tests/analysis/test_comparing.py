@@ -150,6 +150,29 @@ def test_the_family_wise_p_compares_with_the_largest_statistic(rng):
     assert (found.p_family >= found.p).all()
 
 
+def test_beside_sites_and_a_covariate_it_does_so_for_what_these_leave_of_every_column(rng):
+    n, n_first, site, age = 18, 8, np.arange(18) % 2, rng.normal(size=18)
+    y = rng.normal(size=(n, 4)) + np.repeat([1.0, 0.0], [8, 10])[:, None] * [1.2, 0, 0, 0] + age[:, None]
+    design = design_of(n_first, n - n_first, covariates={"age": words(age)}, sites=[str(one) for one in site])
+    test = relabellings(design, asked=60)
+    (orders,) = test.batches(60)
+    Z = np.column_stack([site == 0, site == 1, age]).astype(float)
+    X = np.column_stack([design.is_first, Z]).astype(float)
+    fitted = Z @ np.linalg.lstsq(Z, y, rcond=None)[0]
+
+    def largest(values):
+        beta = np.linalg.lstsq(X, values, rcond=None)[0]
+        spread = ((values - X @ beta) ** 2).sum(axis=0) / (n - X.shape[1])
+        return np.abs(beta[0]) / np.sqrt(spread * np.linalg.inv(X.T @ X)[0, 0])
+
+    rest, seen, as_large = y - fitted, largest(y), np.ones(4)
+    for order in orders:
+        moved = np.empty_like(y)
+        moved[order] = rest
+        as_large += largest(moved + fitted).max() >= seen * (1 - 1e-9)
+    assert compare_columns(y, test).p_family == pytest.approx(as_large / 61)
+
+
 def test_exchanging_the_groups_turns_signs_and_leaves_every_p(rng):
     y = rng.normal(size=(9, 5))
     groups = ["a"] * 4 + ["b"] * 5
@@ -292,6 +315,21 @@ def test_without_covariates_the_separation_is_the_pseudo_f_of_distances(rng):
     total = far.sum() / 2 / 9
     within = far[np.ix_(first, first)].sum() / 2 / 4 + far[np.ix_(~first, ~first)].sum() / 2 / 5
     assert seen == pytest.approx((total - within) / (within / 7))
+
+
+def test_beside_sites_and_covariates_it_is_that_of_the_projections(rng):
+    d = rng.random((12, 12))
+    alike = 1 - (d + d.T) / 2
+    np.fill_diagonal(alike, 1)
+    age, site = rng.normal(size=12), np.arange(12) % 3
+    design = design_of(5, 7, covariates={"age": words(age)}, sites=[str(one) for one in site])
+    seen = float(Separation.of(bases_of(design), alike)(np.arange(12)[None])[0, 0])
+    reduced = np.column_stack([site == 0, site == 1, site == 2, age]).astype(float)
+    hats = [A @ np.linalg.pinv(A) for A in (reduced, np.column_stack([reduced, design.is_first]))]
+    centring = np.eye(12) - 1 / 12
+    products = centring @ (-(1 - alike) / 2) @ centring
+    told, rest = np.trace((hats[1] - hats[0]) @ products), np.trace((np.eye(12) - hats[1]) @ products)
+    assert seen == pytest.approx(told / (rest / (12 - 5)))
 
 
 def test_the_table_of_weights_knows_a_missing_node_from_a_missing_edge(rng):

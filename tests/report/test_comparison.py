@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -59,3 +60,18 @@ def test_a_brain_is_seen_from_three_sides(told, record, tmp_path):
     assert page.count("class='head'") == 9
     assert all(view in page for view in VIEWS)
     assert "nilearn" in page
+
+
+def test_what_cannot_be_compared_is_not_called_alike(tmp_path):
+    half = np.triu(np.ones((3, 3)), 1)
+    same = Graph.from_adjacency(half + half.T, list("abc"))
+    model = SimpleNamespace(graphs_={f"s{k}": same for k in range(6)}, consensus_graph_=same, n_samples_seen_=[9] * 6)
+    told = compare_groups(model, {f"s{k}": "AB"[k % 2] for k in range(6)})
+    for name in ("run.json", "people.csv"):
+        (tmp_path / name).write_text("{}", encoding="utf-8")
+    about = {"run": tmp_path, "silos": told.pairs.silos, "people": tmp_path / "people.csv"}
+    page = comparison_page(told, record_of(told, settings={}, **about))
+    assert page.count("Whole graphs cannot be compared: all silos have the same.") == 2
+    assert "nothing to compare" in page
+    assert "differs" not in page.partition("<main>")[0]
+    assert page.count("<table>") == 1  # how it was made

@@ -135,6 +135,12 @@ def test_a_name_of_another_site_is_not_taken_for_a_silo(model, table):
         compare_groups(model, table(TABLE.replace("p7,", "rome/p7,")), column="dx", others="ignore")
 
 
+def test_silos_without_a_site_may_be_called_by_one(table):
+    told = compare_groups(Model(["p0", "p01", "p2", "p3"]), table("who,dx\noslo/p0,x\np01,x\noslo/p2,y\np3,y\n"),
+                          permutations=99)  # fmt: skip
+    assert told.design.is_first.tolist() == [True, True, False, False]
+
+
 def test_a_column_that_numbers_the_rows_is_not_taken_for_names(table):
     model = Model([f"s/{k}" for k in range(4)])
     text = ",silo,dx\n0,3,x\n1,2,x\n2,1,y\n3,0,y\n"

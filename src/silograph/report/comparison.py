@@ -8,7 +8,7 @@ import numpy as np
 from silograph._util.types import IntVector, Vector
 from silograph.analysis.comparing.columns import LEVEL, Differences
 from silograph.analysis.comparing.measures import MEASURES
-from silograph.analysis.comparing.study import Comparison, how
+from silograph.analysis.comparing.study import Comparison, how, incomparable
 from silograph.report.coordinates import read_coordinates
 from silograph.report.drawn import Lines, View, draw, views_of
 from silograph.report.page import asset, fill_in, notice, style
@@ -17,27 +17,30 @@ from silograph.runs.comparison_files import ComparisonRecord
 PAGE = "compare.html"
 STRONGEST = 100  # edges of a mean graph, and differences, that are drawn: more hide each other
 MOST_ROWS = 100
-HEADS = ("difference", "effect", "95 % interval", "p", "adjusted p", "q")
+HEADS = ("difference", "effect", "95 % interval", "p", "q")
 
 
 def comparison_page(told: Comparison, record: ComparisonRecord, *, coordinates: Path | None = None) -> str:
     """The whole page as text; `coordinates` is a CSV file with the columns name, x, y and perhaps z (MNI space)."""
     places = None if coordinates is None else read_coordinates(coordinates, told.pairs.names)
     views = views_of(told.pairs.graph(np.nan_to_num(told.pairs.values).mean(axis=0)), places)
-    found = len(told.differing)
+    found, n_tested = len(told.differing), told.edges.n_tested
+    whole = [] if incomparable(told) else [(name, k) for k, name in enumerate(MEASURES)]
     ranked = [pair for pair in told.ranked[:MOST_ROWS] if np.isfinite(told.edges.p[pair])]
     parts = {
         "{{style}}": style(),
         "{{title}}": escape(" and ".join(told.groups)),
         "{{subtitle}}": escape(_subtitle(told)),
-        "{{badge}}": {0: "no pair differs", 1: "1 pair differs"}.get(found, f"{found} pairs differ"),
+        "{{badge}}": {0: "no pair differs" if n_tested else "nothing to compare", 1: "1 pair differs"}.get(
+            found, f"{found} pairs differ"
+        ),
         "{{finding}}": escape(told.sentences[0]),
         "{{says}}": escape(" ".join(told.sentences[1:])),
         "{{pictures}}": "\n".join(_pictures(told, view) for view in views),
         "{{first}}": escape(told.groups[0]),
         "{{second}}": escape(told.groups[1]),
         "{{likeness}}": escape(_likeness(told)),
-        "{{graphs}}": _table(told, "number", told.graphs, [(name, k) for k, name in enumerate(MEASURES)]),
+        "{{graphs}}": _table(told, "number", told.graphs, whole),
         "{{edges_say}}": escape(_edges_say(told)),
         "{{edges}}": _table(told, "pair", told.edges, [(told.pair_name(k), k) for k in ranked]),
         "{{record}}": _record(told, record),
@@ -90,8 +93,8 @@ def _strongest(sizes: Vector) -> IntVector:
 
 def _likeness(told: Comparison) -> str:
     alike, (first, second) = told.likeness, told.groups
-    if alike.is_same:
-        return "No two silos' graphs differ."
+    if (reason := incomparable(told)) is not None:
+        return reason
     return (
         f"Overlap of two silos' graphs, on average: {alike.within_first:.3f} within {first}, "
         f"{alike.within_second:.3f} within {second}, {alike.between:.3f} between them. The group tells "
@@ -100,6 +103,8 @@ def _likeness(told: Comparison) -> str:
 
 
 def _edges_say(told: Comparison) -> str:
+    if not told.edges.n_tested:
+        return "No pair can be compared."
     shown = min(MOST_ROWS, told.edges.n_tested)
     rest = f"The {shown} surest of {told.edges.n_tested}; edges.csv has all. " if shown < told.edges.n_tested else ""
     return (
@@ -109,7 +114,9 @@ def _edges_say(told: Comparison) -> str:
 
 
 def _table(told: Comparison, head: str, found: Differences, rows: list[tuple[str, int]]) -> str:
-    heads = "".join(f"<th class='number'>{escape(name)}</th>" for name in (*told.groups, *HEADS))
+    if not rows:
+        return ""
+    heads = "".join(f"<th class='number'>{escape(name)}</th>" for name in ("adjusted p", *told.groups, *HEADS))
     body = "".join(_row(found, name, place) for name, place in rows)
     return f"<table><thead><tr><th>{head}</th>{heads}</tr></thead><tbody>{body}</tbody></table>"
 
@@ -117,8 +124,8 @@ def _table(told: Comparison, head: str, found: Differences, rows: list[tuple[str
 def _row(found: Differences, name: str, place: int) -> str:
     means = (found.mean_first, found.mean_second, found.difference)
     interval = f"{found.low[place]:.2f} to {found.high[place]:.2f}"
-    cells = [f"{column[place]:.3g}" for column in means] + [f"{found.effect[place]:.2f}", interval]
-    cells += [f"{column[place]:.3g}" for column in (found.p, found.p_family, found.q)]
+    cells = [f"{column[place]:.3g}" for column in (found.p_family, *means)] + [f"{found.effect[place]:.2f}", interval]
+    cells += [f"{column[place]:.3g}" for column in (found.p, found.q)]  # what decides first: a phone shows four columns
     shown = "".join(f"<td class='number'>{'–' if 'nan' in cell else cell}</td>" for cell in cells)
     unsure = "" if np.nan_to_num(found.p_family[place], nan=1.0) <= LEVEL else " class='unsure'"
     return f"<tr{unsure}><td>{escape(name)}</td>{shown}</tr>"

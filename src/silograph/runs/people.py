@@ -57,6 +57,10 @@ class People:
         strange = []
         for place, name in enumerate(names):
             silo = exact.get(name, lost.get(_no_zeros(name)))
+            if silo is None:  # one without a site may be called by its site
+                last = name.rpartition("/")[2]
+                silo = exact.get(last, lost.get(_no_zeros(last)))
+                silo = None if silo is None or "/" in silos[silo] else silo
             if silo is None:
                 strange.append(name)
             elif silo in found:

@@ -149,11 +149,18 @@ def _rate_says(told: Comparison) -> list[str]:
     return [f"Where one in twenty of them may be false (q ≤ {LEVEL:g}), {some} {'does' if some == 1 else 'do'}."]
 
 
+def incomparable(told: Comparison) -> str | None:
+    """Why whole graphs are not compared, where they cannot be."""
+    if not told.likeness.is_same:
+        return None
+    lost = told.pairs.values.size > 0 and told.n_complete == 0
+    why = "no pair of nodes is in all silos" if lost else "all silos have the same"
+    return f"Whole graphs cannot be compared: {why}."
+
+
 def _graphs_say(told: Comparison) -> list[str]:
-    if told.likeness.is_same:
-        lost = told.pairs.values.size > 0 and told.n_complete == 0
-        why = "no pair of nodes is in all silos" if lost else "all silos have the same"
-        return [f"Whole graphs cannot be compared: {why}."]
+    if (reason := incomparable(told)) is not None:
+        return [reason]
     found = [number for number, p in enumerate(told.graphs.p_family) if p <= LEVEL]
     words = [
         f"{MEASURES[number]} ({told.graphs.mean_first[number]:.3g} against {told.graphs.mean_second[number]:.3g}, "
