@@ -88,6 +88,32 @@ def test_of_many_silos_halves_are_of_silos():
     assert_same(many, told(silos, n_halves=4, workers=2))
 
 
+def test_beside_one_consensus_chance_is_stable_so_that_no_bound_is_told():
+    """Silos of noise that fuse: half-samples of the rows have the consensus' edges, each of which is false."""
+    rng = np.random.default_rng(5)
+    silos = [silo_with_rows(f"s{k}", rng.normal(size=(32, 12))) for k in range(20)]
+    for coupling, is_told in ((1.5, False), (0.0, True)):
+        settings = StudySettings(degree=2, coupling=coupling)
+        stability = study_stability(silos, settings, learn_study(silos, settings), 10)
+        own = stability.silos["s0"]
+        found, basis = int((own.frequency >= 0.9).sum()), own.false_edges
+        assert basis.one_consensus is not is_told
+        assert (basis.bound(0.9) < basis.n_pairs) is is_told
+        assert stability.consensus.false_edges.bound(0.9) < basis.n_pairs
+        if not is_told:
+            assert found > basis.one_mode(0.9)
+            assert "drawn to the consensus as it is" in basis.says(0.9, found)
+
+
+def test_where_half_of_the_silos_may_lack_a_node_halves_are_of_rows():
+    tables = list(make_silos(seed=2, n_silos=20, n_nodes=8, n_samples=24).signals.values())
+    for table in tables[2:]:
+        table[:, 3] = np.nan
+    model = ConsensusGraph(degree=2, coupling=0.4, missing_nodes="allow", stability=12).fit(tables)
+    assert model.stability_.of == "rows"
+    assert model.consensus_stability_[3].max() > 0
+
+
 def test_of_one_table_the_graph_of_half_its_rows_is_what_it_would_learn_from_them():
     X = np.random.default_rng(2).normal(size=(64, 9)).cumsum(axis=1)
     silo = silo_with_rows("x", X)

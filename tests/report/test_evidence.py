@@ -257,6 +257,8 @@ def test_the_curve_of_the_coupling_marks_the_least_and_the_chosen(look):
     )
     assert curve == [0, 0.2, 0.35, 0.7, 1.2]
     assert marks == [["chosen", 0.5], ["least loss", 0.7]]
+    labelled = look.page.evaluate("apart([0, .05, .1, .17, .3, .5, .8, 1.2])")  # the others would lie on these
+    assert labelled == [0, 0.1, 0.3, 0.5, 0.8, 1.2]
 
 
 def test_a_page_without_half_samples_has_no_place_for_them(browser, tmp_path):

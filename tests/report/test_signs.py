@@ -33,5 +33,6 @@ def test_the_page_says_how_many_edges_both_have_and_names_negative_pairs(run):
     both, judged, pairs = signs_say(run)
     assert both.startswith(f"{run.signs.agreed(None, run.main).sum()} of {run.main.n_edges} edges of the consensus")
     assert judged == run.record.signs.says
+    assert "negative pairs" not in judged  # they follow, and once is enough
     first = run.record.signs.negative[0]
     assert f"{first.source} – {first.target} ({first.value:.2f})" in pairs

@@ -8,8 +8,10 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 from silograph import PartialCorrelationGraph, learn_files, read_run
+from silograph.cli.app import app
 from silograph.experiments.families import draw, families
 from silograph.graph.pairs import Pairs
 from silograph.runs.signs import can_tell_signs
@@ -62,7 +64,9 @@ def test_a_run_says_that_the_smooth_model_is_wrong_and_names_negative_pairs(fold
     assert values
     assert values == sorted(values)
     assert values[0] < 0
-    assert told["negative"][0]["source"] in told["says"]
+    first = told["negative"][0]
+    said = " ".join(CliRunner().invoke(app, ["learn", *(f"{s}.csv" for s in SILOS)]).output.split())
+    assert f"The strongest negative pairs: '{first['source']}' – '{first['target']}' ({first['value']:.2f})" in said
     again = read_run("run")
     assert again.record == run.record
     np.testing.assert_array_equal(again.signs.own, run.signs.own)

@@ -24,6 +24,11 @@ class Beside:
     pull: float | None = None  # of methods that have one, in units of 4β
     degree: float | None = None  # of the strongest edges that are kept; None: all are
 
+    @property
+    def is_drawing(self) -> bool:
+        """Whether the consensus has a pull at all."""
+        return self.rho > 0 if self.pull is None else self.pull > 0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class OwnGraph:

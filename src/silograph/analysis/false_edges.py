@@ -8,6 +8,10 @@ complementary pairs of half-samples, the expected number of stable pairs that a 
     q²/p · 4(1 − τ + 1/2B)/(1 + 1/B)     for τ > 3/4, and 1/2(2τ − 1 − 1/2B) below: Shah and Samworth, Theorem 2, if the
                                          number of pairs of halves that agree on an edge has one mode
 
+Graphs that are drawn to one consensus in all half-samples have no bound: all rows made it, so that chance alone brings
+its edges back. Of 22 silos of noise with 30 nodes, 11 edges were stable at a coupling of .8, and 33 at 1.2; 2.5 is what
+the formula says.
+
 A pair that is no edge of the truth and yet is found more often than by chance, as neighbours of neighbours are, is not
 among those that are counted.
 """
@@ -24,6 +28,10 @@ ASSUMES = (
     "assumes that how often the two halves agree on such a pair has one mode. A pair without a true edge that the data "
     "favour all the same, such as two neighbours of one node, is not counted."
 )
+SHARED = (
+    "How many of them are false cannot be bounded: each half-sample was drawn to the consensus as it is, which all "
+    "rows made, so that chance alone may bring its edges back."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,9 +41,12 @@ class FalseEdges:
     n_pairs: int  # p
     n_edges: float  # q, of a half-sample on average
     n_halves: int  # 2B
+    one_consensus: bool = False  # whether all half-samples were drawn to the same
 
     def bound(self, threshold: float) -> float:
         """The most that the expected number can be; no more than the number of pairs."""
+        if self.one_consensus:
+            return float(self.n_pairs)
         return min(self.worst_case(threshold), self.one_mode(threshold), float(self.n_pairs))
 
     def worst_case(self, threshold: float) -> float:
@@ -62,6 +73,8 @@ class FalseEdges:
         bound = self.bound(threshold)
         if kept == 0:
             return "No edge is that stable, so that there is nothing to bound."
+        if self.one_consensus:
+            return SHARED
         if bound >= kept:
             return (
                 f"How many of them are false cannot be bounded: a half-sample has {self.n_edges:.0f} edges on "
@@ -70,9 +83,10 @@ class FalseEdges:
         return f"At most {bound:.2g} of these {kept} are expected to be false. {ASSUMES}"
 
 
-def bound_false_edges(frequency: Vector, *, n_halves: int) -> FalseEdges:
+def bound_false_edges(frequency: Vector, *, n_halves: int, one_consensus: bool = False) -> FalseEdges:
     """From the part of half-samples in which each pair is an edge."""
-    return FalseEdges(n_pairs=frequency.size, n_edges=float(frequency.sum()), n_halves=n_halves)
+    n_edges = float(frequency.sum())
+    return FalseEdges(n_pairs=frequency.size, n_edges=n_edges, n_halves=n_halves, one_consensus=one_consensus)
 
 
 def check_threshold(threshold: float) -> None:

@@ -125,7 +125,7 @@ def study_stability(
     check_stability(n_halves, settings, has_rows=all(silo.blocks is not None for silo in silos))
     for silo in silos:
         check_rows(silo)
-    of = of or ("silos" if len(silos) >= MANY_SILOS else "rows")
+    of = of or _halves_of(silos, n_halves)
     learner = _Learner(silos=tuple(silos), settings=settings, study=study, of=of, kept=kept)
     halves = []
     for half in map_in_order(learner.half, range(n_halves), workers=workers, large=lambda _: is_large(silos)):
@@ -137,7 +137,13 @@ def study_stability(
         of=of,
         consensus=summarise(pairs, np.array([half.consensus for half in halves])),
         silos={
-            silo.name: summarise(pairs, np.array([half.silos[silo.name] for half in halves]), silo) for silo in silos
+            silo.name: summarise(
+                pairs,
+                np.array([half.silos[silo.name] for half in halves]),
+                silo,
+                one_consensus=of == "silos" and learner.beside(silo.name).is_drawing,
+            )
+            for silo in silos
         },
     )
 
@@ -163,7 +169,9 @@ def check_rows(silo: Silo) -> None:
         )
 
 
-def summarise(pairs: Pairs, halves: np.ndarray, silo: Silo | None = None) -> GraphStability:
+def summarise(
+    pairs: Pairs, halves: np.ndarray, silo: Silo | None = None, *, one_consensus: bool = False
+) -> GraphStability:
     """From weights and scores (halves, 2, pairs) to what is told; of the pairs and nodes that the silo has."""
     weights, scores = halves[:, 0], halves[:, 1]
     low, high = np.percentile(weights, INTERVAL, axis=0)
@@ -181,7 +189,7 @@ def summarise(pairs: Pairs, halves: np.ndarray, silo: Silo | None = None) -> Gra
         score=scores.mean(axis=0) + on_pairs,
         strength_low=strengths[0] + on_nodes,
         strength_high=strengths[1] + on_nodes,
-        false_edges=bound_false_edges(frequency[own_pairs], n_halves=len(weights)),
+        false_edges=bound_false_edges(frequency[own_pairs], n_halves=len(weights), one_consensus=one_consensus),
     )
 
 
@@ -212,15 +220,14 @@ class _Learner:
 
     def _of_silos(self, number: int) -> Half:
         """The consensus of half of the silos; every silo's own graph of half of its rows."""
-        shuffled = _rng(number, 0).permutation(len(self.silos))
-        chosen = np.sort(np.array_split(shuffled, 2)[number % 2])
-        consensus = self._learn([self.silos[k] for k in chosen]).consensus
+        consensus = self._learn(_half_of_silos(self.silos, number)).consensus
         own = {
-            silo.name: half_graph(silo, self._beside(silo.name), number, place) for place, silo in enumerate(self.silos)
+            silo.name: half_graph(silo, self.beside(silo.name), number, place) for place, silo in enumerate(self.silos)
         }
         return Half(consensus=consensus, silos=own)
 
-    def _beside(self, name: str, consensus: Vector | None = None) -> Beside:
+    def beside(self, name: str, consensus: Vector | None = None) -> Beside:
+        """What a silo's own graph is learned beside."""
         study, settings = self.study, self.settings
         chosen = study.evidence.get(name, {}).get("pull")
         pull = pull_of(settings, chosen, rho=study.rho, beta=study.beta, n_silos=len(self.silos))
@@ -262,7 +269,7 @@ class _Learner:
             return learn_silos(some, given, workers=1)
         # A half has no rows to hold out: each silo takes the pull that it chose on all rows
         half = learn_silos(some, replace(given, pull=1.0), workers=1)
-        own = {silo.name: graph_beside(silo, self._beside(silo.name, half.consensus)).w for silo in some}
+        own = {silo.name: graph_beside(silo, self.beside(silo.name, half.consensus)).w for silo in some}
         return replace(half, graphs={silo.name: silo.spread(own[silo.name]) for silo in some}, evidence=study.evidence)
 
 
@@ -279,7 +286,7 @@ def silo_stability(
     ):
         halves.append(half)
         on_progress(f"{silo.name}: learning {n_halves} half-samples", len(halves) / n_halves)
-    return summarise(silo.study_pairs, np.array(halves), silo)
+    return summarise(silo.study_pairs, np.array(halves), silo, one_consensus=beside.is_drawing)
 
 
 def half_graph(silo: Silo, beside: Beside, number: int, place: int = 0) -> Matrix:
@@ -293,6 +300,24 @@ def half_graph(silo: Silo, beside: Beside, number: int, place: int = 0) -> Matri
         w = keep_strongest(silo.pairs, w, beside.degree)
         scores = lowered(scores, w)
     return np.array([silo.spread(w), silo.spread(scores)])
+
+
+def _halves_of(silos: Sequence[Silo], n_halves: int) -> Of:
+    """Of silos where they are many, unless some half of them had none that has one of the nodes."""
+    if len(silos) < MANY_SILOS:
+        return "rows"
+    return "silos" if all(_have_all_nodes(_half_of_silos(silos, number)) for number in range(n_halves)) else "rows"
+
+
+def _have_all_nodes(silos: Sequence[Silo]) -> bool:
+    nodes = [silo.nodes for silo in silos if silo.nodes is not None]
+    return len(nodes) < len(silos) or np.unique(np.concatenate(nodes)).size == silos[0].study_pairs.n_nodes
+
+
+def _half_of_silos(silos: Sequence[Silo], number: int) -> list[Silo]:
+    """Half of the silos; of the numbers 2k and 2k + 1, one has what the other has not."""
+    shuffled = _rng(number, 0).permutation(len(silos))
+    return [silos[k] for k in np.sort(np.array_split(shuffled, 2)[number % 2])]
 
 
 def _half_of(silo: Silo, number: int, place: int) -> Silo:

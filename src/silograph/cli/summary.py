@@ -12,6 +12,7 @@ from silograph.privacy.statement import Statement
 from silograph.runs.layout import RESULT_NAMES
 from silograph.runs.record import NewcomerRecord, ResultRecord, RunRecord, SiloRecord
 
+MOST_NEGATIVE = 3  # pairs that are told here; the record has more
 MOST_ROWS = 10  # half of the silos that the summary shows: the first and the last
 
 
@@ -189,7 +190,10 @@ def _stability(record: RunRecord) -> list[str]:
 def _signs(record: RunRecord) -> list[str]:
     """Whether a model whose weights are ≥ 0 misses something."""
     told = record.signs
-    return [f"signs: {told.says}"] if told is not None and told.smooth_is_wrong else []
+    if told is None or not told.smooth_is_wrong:
+        return []
+    some = [f"{one.source!r} – {one.target!r} ({one.value:.2f})" for one in told.negative[:MOST_NEGATIVE]]
+    return [f"signs: {told.says}" + (f" The strongest negative pairs: {', '.join(some)}." if some else "")]
 
 
 def _newcomer(told: NewcomerRecord, out: Path | None) -> list[str]:

@@ -33,7 +33,6 @@ from silograph.runs.record import (
 from silograph.runs.signs import DIGITS, RunSigns
 from silograph.runs.stability import RunStability, count_stable, quorum_graph
 
-MOST_NAMED = 3  # negative pairs in the sentence; the record has more
 NOT_OF_CONSENSUS = "How stable the consensus is cannot be told from these silos' rows alone."
 
 
@@ -138,17 +137,10 @@ def with_signs(run: RunData, signs: RunSigns, judgement: Judgement | None) -> Ru
         error=round(judgement.error, DIGITS),
         blocks=judgement.n_blocks,
         smooth_is_wrong=judgement.is_wrong,
-        says=_signs_say(judgement, pairs),
+        says=judgement.says,
         negative=tuple(SignedPair(source=one, target=other, value=value) for one, other, value in pairs),
     )
     return replace(run, signs=signs, record=replace(run.record, signs=told))
-
-
-def _signs_say(judgement: Judgement, pairs: Sequence[tuple[str, str, float]]) -> str:
-    if not pairs:
-        return judgement.says
-    listed = ", ".join(f"{one!r} – {other!r} ({value:.2f})" for one, other, value in pairs[:MOST_NAMED])
-    return f"{judgement.says} The strongest negative pairs: {listed}."
 
 
 def stability_record(

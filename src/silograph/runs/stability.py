@@ -156,6 +156,7 @@ def write_stability(path: Path, told: RunStability) -> None:
         "silos": np.array(list(told.study.silos), dtype=str),
         "half_samples": np.array(told.n_halves),
         "of": np.array(told.of, dtype=str),
+        "one_consensus": np.array([one.false_edges.one_consensus for one in every]),
         **{name: np.array([getattr(one, name) for one in every]) for name in VALUES},
     }
     write_arrays(path, arrays)
@@ -171,10 +172,13 @@ def read_stability(path: Path) -> RunStability:
             if pairs.size == len(names) * (len(names) - 1) // 2:
                 pairs = Pairs.all(len(names))
             values = {name: data[name] for name in VALUES}
+            one_consensus = data["one_consensus"]
             graphs = [
                 GraphStability(
                     **{name: values[name][k] for name in VALUES},
-                    false_edges=bound_false_edges(_known(values["frequency"][k]), n_halves=n_halves),
+                    false_edges=bound_false_edges(
+                        _known(values["frequency"][k]), n_halves=n_halves, one_consensus=bool(one_consensus[k])
+                    ),
                 )
                 for k in range(len(values["frequency"]))
             ]

@@ -171,17 +171,19 @@ def test_pairs_that_too_few_sites_of_a_masked_sum_have_are_left_out_again(tmp_pa
 # --- the command ------------------------------------------------------------------------------------------------------
 
 
-def test_the_command_tells_edges_and_the_bound_and_where_it_is_written(tmp_path):
+def test_the_command_tells_edges_why_there_is_no_bound_and_where_it_is_written(tmp_path):
     home, results = ended(tmp_path)
     said = tell(home, results.name, "--half-samples", "10")
     assert said.exit_code == 0, said.output
     assert "Found in at least 90% of 10 half-samples of your rows:\n  oslo: " in said.output
+    assert said.output.count("cannot be bounded: each half-sample was drawn to the consensus as it is") == 1
     assert f"Written: {results}" in said.output
     assert "consensus" in said.output.splitlines()[-1]
     assert header(results / "silos/oslo" / "edges.csv") == TOLD
     assert not (results / "silos/oslo" / "stable").exists()
     as_json = json.loads(tell(home, results.name, "--half-samples", "10", "--json").stdout)
     assert as_json["oslo"]["half_samples"] == 10
+    assert as_json["oslo"]["bound"] is None
     assert as_json == json.loads((results / "about.json").read_text())["stability"]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from silograph.analysis.false_edges import ASSUMES
+from silograph.analysis.false_edges import ASSUMES, SHARED
 from silograph.cli.output import Output
 from silograph.cli.progress import showing_progress
 from silograph.cli.site.account import say
@@ -30,9 +30,9 @@ def show_stability(home: Path, run: str, n_halves: int, stable: float | None, *,
 
 
 def _lines(told: Mapping[str, StabilityRecord], asked: Halves) -> list[str]:
-    """The silos, each with its bound; what the bound assumes is the same of all, and said once."""
+    """The silos, each with its bound; what it assumes, or why there is none, is the same of all, and said once."""
     lines = [f"Found in at least {asked.threshold:.0%} of {asked.number} half-samples of your rows:"]
     for name, record in told.items():
-        says = record.says.removesuffix(ASSUMES).strip()
-        lines.append(f"  {name}: {record.stable_edges} of {record.edges} edges. {says}")
-    return [*lines, *([ASSUMES] if any(record.says.endswith(ASSUMES) for record in told.values()) else [])]
+        says = record.says.removesuffix(ASSUMES).removesuffix(SHARED).strip()
+        lines.append(f"  {name}: {record.stable_edges} of {record.edges} edges. {says}".rstrip())
+    return [*lines, *(text for text in (ASSUMES, SHARED) if any(one.says.endswith(text) for one in told.values()))]

@@ -170,6 +170,9 @@ function drawConvergence() {
       yaxis: { ...AXIS, type: "log", exponentformat: "power", tickfont: { size: 12 }, dtick: known.length > 3 ? 1 : undefined, title: title(told.certified ? "relative gap" : "movement") } });
 }
 
+/* Of rising numbers those whose labels do not meet. */
+const apart = (tried) => tried.reduce((kept, one) => kept.length && one - kept.at(-1) < .06 * tried.at(-1) ? kept : [...kept, one], []);
+
 /* The loss on held-out rows by coupling; marked are the least and the one that was chosen, which may lie between two that were tried. */
 function drawCoupling() {
   const { tried, losses, chosen, least } = run.coupling, best = losses[tried.indexOf(least)];
@@ -180,7 +183,7 @@ function drawCoupling() {
     { type: "scatter", mode: "lines+markers", x: tried, y: losses, line: { color: INK, width: 2 }, marker: { size: 7, color: INK }, cliponaxis: false, hovertemplate: "coupling %{x}: loss %{y:.5g}<extra></extra>" },
     { type: "scatter", mode: "markers", x: [least], y: [best], marker: { size: 15, color: "rgba(0,0,0,0)", line: { color: SOFT, width: 2 } }, hoverinfo: "skip" }],
     { height: 300, margin: { l: 70, r: 16, t: 26, b: 48 }, shapes: marks.map(line), annotations: marks.map(mark),
-      xaxis: { ...AXIS, title: title("coupling"), tickvals: narrow() ? undefined : tried, rangemode: "tozero" },
+      xaxis: { ...AXIS, title: title("coupling"), tickvals: narrow() ? undefined : apart(tried), rangemode: "tozero" },
       yaxis: { ...AXIS, title: title("loss on held-out rows"), tickformat: "~g", nticks: 6 } });
 }
 
