@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo demo-federation bench-federation vendor wheels paper accuracy browser test test-federation test-slow test-lowest kernels lint format bench bench-quick docs clean
+.PHONY: help demo demo-federation bench-federation vendor wheels paper accuracy browser test test-federation test-container test-slow test-lowest kernels lint format bench bench-quick docs clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -29,6 +29,9 @@ test: $(VENV)/lint.stamp $(VENV)/test.stamp  ## Run all checks within five minut
 
 test-federation: $(VENV)/test.stamp  ## Run the tests on federations of real processes, one after the other
 	$(BIN)/python -m pytest -m federation
+
+test-container: $(VENV)/test.stamp wheels  ## Install from wheels/ as containers/Containerfile says, in a bare Debian, and start a site there (as root; needs debootstrap)
+	$(BIN)/python -m pytest -m container
 
 kernels: $(VENV)/test.stamp  ## Compile the loops that most tests need
 	$(BIN)/python -m testing.kernels
@@ -71,10 +74,11 @@ bench-federation: $(VENV)/test.stamp  ## What a round and idleness cost between 
 vendor: $(VENV)/report.stamp  ## Bring the libraries inside the report's page up to date (needs npm)
 	$(BIN)/python tools/vendor.py
 
-wheels: $(VENV)/nvflare.stamp  ## Fill wheels/ with all that a federation or a site needs, to install without a network (170 MB)
+wheels: $(VENV)/nvflare.stamp  ## Fill wheels/ with all that a federation or a site needs, to install without a network (220 MB)
 	rm -rf wheels
 	$(BIN)/python -m pip wheel --quiet --wheel-dir wheels '.[nvflare]'
-	cd wheels && sha256sum *.whl > SHA256SUMS
+	cp containers/Containerfile wheels/
+	cd wheels && sha256sum *.whl Containerfile > SHA256SUMS
 	@echo "At the site: python3 -m venv silograph && silograph/bin/pip install --no-index --find-links wheels 'silograph[nvflare]'"
 
 docs: $(VENV)/docs.stamp  ## Write the page of commands anew, and build the documentation into site/

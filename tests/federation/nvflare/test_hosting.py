@@ -1,5 +1,7 @@
 """What can be said of hosting without a server that runs."""
 
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -38,3 +40,17 @@ def test_a_unit_restarts_always_and_may_write_its_folder_only(tmp_path: Path) ->
     assert "federation start" in systemd_unit("server", tmp_path)
     with pytest.raises(ParameterError):
         systemd_unit("both", tmp_path)
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd-analyze: apt-get install systemd")
+@pytest.mark.parametrize("kind", ["server", "site"])
+def test_systemd_finds_nothing_wrong_with_a_unit(tmp_path: Path, kind: str) -> None:
+    folder = tmp_path / "of a hospital, 100% ours"
+    folder.mkdir()
+    unit = tmp_path / "silograph-test.service"
+    unit.write_text(systemd_unit(kind, folder))
+    verify = ["systemd-analyze", "verify", "--man=no", str(unit)]
+    done = subprocess.run(verify, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    unit.write_text(unit.read_text().replace("NoNewPrivileges", "NoNewPrivilege"))
+    assert "Unknown key" in subprocess.run(verify, capture_output=True, text=True, check=False).stderr
