@@ -38,10 +38,9 @@ class FederationFolder:
         self.root_key = self.authority / "rootCA.key"
         self.root_certificate = self.authority / "rootCA.pem"
         self.profile = self.authority / "profile.yml"
-        self.server_request = self.authority / "server.request.zip"  # kept, so that the same keys can be signed again
-        self.lead_request = self.authority / "lead.request.zip"
         self.server = Kit(path / "server", "server")
         self.lead = Kit(path / "lead", "admin")  # who submits jobs
+        self.own_kits = {"server": self.server, "lead": self.lead}  # by their names in `names.OWN_NAMES`
         self.certificates = path / "sites"  # of the sites that were signed: whose key is whose
         self.revoked = self.certificates / "revoked"  # SITE.KEY.crt: keys that are believed no more
         self.storage = path / "storage"  # the server's jobs
@@ -60,9 +59,9 @@ class FederationFolder:
         """A site's certificate; it is there once the site's request was signed."""
         return self.certificates / f"{site}.crt"
 
-    def kept_request(self, site: str) -> Path:
-        """The request that a site's certificate was signed from, kept to sign it again."""
-        return self.certificates / f"{site}.request.zip"
+    def kept_request(self, name: str) -> Path:
+        """The request that the certificate of a site, or of an own kit, was signed from, kept to sign it again."""
+        return (self.authority if name in self.own_kits else self.certificates) / f"{name}.request.zip"
 
     def revoked_key(self, site: str, key: str) -> Path:
         """The file that says that this key is believed no more."""

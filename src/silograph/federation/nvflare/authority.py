@@ -85,18 +85,16 @@ def renew_site(folder: Path, site: str, out: Path) -> Path:
 
 
 def renew_own(folder: Path, who: str) -> Path:
-    """Sign the key of the `server` or the `lead` once more, and put the certificate in its place; that place."""
-    federation, invitation = FederationFolder(folder.resolve()), read_federation(folder)
-    kit, kept, name = {
-        "server": (federation.server, federation.server_request, invitation.server),
-        "lead": (federation.lead, federation.lead_request, lead_name(invitation.name)),
-    }[who]
+    """Sign the key of one of our own kits once more, and put the certificate in its place; that place."""
+    federation = FederationFolder(folder.resolve())
+    kit, kept = federation.own_kits[who], federation.kept_request(who)
     _need_root_key(federation)
     if not (kept.exists() and kit.certificate.exists()):
         raise SilosError(f"{kept if kit.certificate.exists() else kit.certificate}: is not here. Bring it back first.")
     with tempfile.TemporaryDirectory(prefix="silograph-") as work:
         signed = Path(work) / f"{who}.signed.zip"
         run_nvflare([_approve_command(kept, federation, signed)])
+        name = parse_json(read_member(kept, "request.json"))["name"]
         certificate = read_member(signed, f"{name}.crt")
     if public_key_fingerprint(certificate) != public_key_fingerprint(kit.certificate.read_bytes()):
         raise ProtocolError(f"{kept}: was made for another key than {kit.certificate}. Bring back the right one.")
@@ -200,14 +198,14 @@ def _make_own_kits(made: FederationFolder, invitation: Invitation) -> None:
     server = {"name": invitation.server, "type": "server", **ports}
     lead = {"name": lead_name(invitation.name), "type": "admin", "role": "lead"}
     commands: list[list[str]] = []
+    names = [str(server["name"]), lead["name"]]
     for entry in (server, lead):
         definition = participant(work, invitation.name, entry)
         commands += _own_kit_commands(made, work, definition, str(entry["name"]), invitation.fingerprint)
     reports = run_nvflare(commands)
-    own = ((made.server, reports[2], server, made.server_request), (made.lead, reports[5], lead, made.lead_request))
-    for kit, report, entry, kept in own:
+    for (who, kit), report, name in zip(made.own_kits.items(), reports[2::3], names, strict=True):
         Path(report["output_dir"]).replace(kit.path)
-        (work / str(entry["name"]) / f"{entry['name']}.request.zip").replace(kept)
+        (work / name / f"{name}.request.zip").replace(made.kept_request(who))
     shutil.rmtree(work)
 
 

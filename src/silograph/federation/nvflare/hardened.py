@@ -40,7 +40,7 @@ from nvflare.private.fed.client.client_req_processors import ClientRequestProces
 
 from silograph.federation.folders import FederationFolder
 from silograph.federation.members import KeysOnFile
-from silograph.federation.nvflare.admission import admit_members
+from silograph.federation.nvflare.admission import admit_members, report_refusals
 from silograph.federation.nvflare.guard import guard_messages
 from silograph.federation.nvflare.limits import limit_frames, limit_streams
 from silograph.federation.nvflare.pace import ask_seldom, wait_for_frames
@@ -160,6 +160,8 @@ def main(arguments: list[str]) -> None:
     if kind == "server":  # all connections with sites are its
         kit = Path(rest[rest.index("-m") + 1])
         admit_members(KeysOnFile(FederationFolder(kit.parent)))
+    if kind == "site":
+        report_refusals()
     if kind == "site_job":
         ask_seldom()
     if kind.endswith("_job"):  # watches its parent by itself
