@@ -45,9 +45,8 @@ def federation_warnings(folder: Path, now: datetime | None = None) -> list[str]:
     federation = FederationFolder(folder)
     roots = [federation.server.root_certificate, federation.root_certificate]
     own: list[Named] = [
-        ("The server's certificate", federation.server.certificate, "silograph federation renew server"),
-        ("The lead's certificate", federation.lead.certificate, "silograph federation renew lead"),
-        ("The conductor's certificate", federation.conductor.certificate, "silograph federation renew conductor"),
+        (f"The {who}'s certificate", kit.certificate, f"silograph federation renew {who}")
+        for who, kit in federation.own_kits.items()
     ]
     sites: list[Named] = [
         (f"The certificate of the site {path.stem!r}", path, f"silograph federation renew {path.stem}")

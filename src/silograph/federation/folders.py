@@ -41,6 +41,8 @@ class FederationFolder:
         self.server = Kit(path / "server", "server")
         self.lead = Kit(path / "lead", "admin")  # who asks the server's desk; may lie elsewhere
         self.conductor = Kit(path / "conductor", "admin")  # who submits jobs, at the server
+        # By their names in `names.OWN_NAMES`
+        self.own_kits = {"server": self.server, "lead": self.lead, "conductor": self.conductor}
         self.conductor_lock = path / "conductor.lock"  # held by the process that does; empty
         self.certificates = path / "sites"  # of the sites that were signed: whose key is whose
         self.revoked = self.certificates / "revoked"  # SITE.KEY.crt: keys that are believed no more
@@ -58,17 +60,13 @@ class FederationFolder:
         """The file that goes to the sites."""
         return self.path / f"{name}.invite"
 
-    def own_request(self, who: str) -> Path:
-        """What server, lead or conductor had signed, kept so that the same key can be signed again."""
-        return self.authority / f"{who}.request.zip"
-
     def certificate(self, site: str) -> Path:
         """A site's certificate; it is there once the site's request was signed."""
         return self.certificates / f"{site}.crt"
 
-    def kept_request(self, site: str) -> Path:
-        """The request that a site's certificate was signed from, kept to sign it again."""
-        return self.certificates / f"{site}.request.zip"
+    def kept_request(self, name: str) -> Path:
+        """The request that the certificate of a site, or of an own kit, was signed from, kept to sign it again."""
+        return (self.authority if name in self.own_kits else self.certificates) / f"{name}.request.zip"
 
     def revoked_key(self, site: str, key: str) -> Path:
         """The file that says that this key is believed no more."""

@@ -59,7 +59,7 @@ class KeysOnFile:
 
 def is_revoked(federation: FederationFolder, site: str) -> bool:
     """Whether a site's key was revoked, and no other one signed since."""
-    return KeysOnFile(federation)(site) is None and any(federation.revoked.glob(f"{site}.*.crt"))
+    return any(federation.revoked.glob(f"{site}.*.crt")) and KeysOnFile(federation)(site) is None
 
 
 def was_revoked(federation: FederationFolder, key: str) -> bool:

@@ -9,9 +9,10 @@ from silograph._util.locks import Lock
 from silograph.errors import CheckpointError
 from silograph.federation.coordinator import supervisor as module
 from silograph.federation.coordinator.history import History
-from silograph.federation.coordinator.request import OUT_OF_REACH
+from silograph.federation.coordinator.request import NO_KEY, OUT_OF_REACH
 from silograph.federation.coordinator.run import CoordinatorRun, Outcome, open_run
 from silograph.federation.coordinator.supervisor import MissingSitesError, ServerAwayError, Supervisor
+from silograph.federation.members import revoke_key
 from testing.consortium import Consortium, Loopback, close
 
 QUICK = 'method = "algorithm1"\nrounds = 2\nalpha = 0.5\nbeta = 0.25'
@@ -182,6 +183,17 @@ def test_only_sites_that_are_missing_for_the_whole_timeout_are_left_out(consorti
     finish(run, engine)
     assert engine.submitted == [("kyoto", "lima")]
     assert open_run(run.folder).left_out == {"oslo": "was not connected for 0.5 s"}
+
+
+def test_a_site_whose_key_was_revoked_is_not_waited_for_and_left_out(consortium):
+    run = consortium.run(QUICK, 'on_missing = "continue"\nquorum = 2')
+    run.federation.certificates.mkdir()
+    run.federation.certificate("oslo").write_bytes(consortium.signers["oslo"].certificate)
+    revoke_key(run.federation, "oslo")
+    engine = Engine(run, brings_it_to_its_end(consortium))
+    finish(run, engine)
+    assert engine.submitted == [("kyoto", "lima")]
+    assert open_run(run.folder).left_out == {"oslo": NO_KEY}
 
 
 def test_a_site_out_of_reach_is_asked_again_only_once_it_was_heard_of_since(consortium):

@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("nvflare")
 
 from silograph.federation.coordinator.history import History
+from silograph.federation.coordinator.request import NO_KEY
 from testing.consortium import SITES
 from testing.real_federation import KINDS, RealFederation, study_text
 from testing.waiting import PATIENCE, eventually
@@ -40,6 +41,19 @@ def test_a_run_outlives_a_process_that_is_killed(fed, tmp_path, kind):
     assert json.loads(told)["federation"]["attempts"] > 1
     fed.assert_conforms(tmp_path / "out", text)
     fed.wait_connected()
+
+
+def test_a_site_revoked_in_the_midst_of_a_run_is_left_out_at_once(tmp_path):
+    """Not after the study's timeout: nobody waits for it to come back."""
+    text = study_text(LEARN.replace("60", "300"), 'on_missing = "continue"\nquorum = 2\ntimeout = 3600')
+    with RealFederation(tmp_path / "fed") as fed:
+        run = fed.start_run(text, tmp_path / "out")
+        eventually(lambda: any((fed.fed / "runs").glob("*")) and rounds(fed) >= 3)
+        fed.command("federation", "revoke", "lima", "--folder", fed.fed)
+        told, errors = run.communicate(timeout=PATIENCE)
+        assert run.returncode in (0, 3), errors
+        assert json.loads(told)["federation"]["left_out"] == {"lima": NO_KEY}
+        fed.assert_conforms(tmp_path / "out", text, ("kyoto", "oslo"))
 
 
 def test_a_run_goes_on_without_a_site_that_is_gone_for_good_if_the_study_says_so(tmp_path):

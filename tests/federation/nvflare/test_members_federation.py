@@ -65,7 +65,9 @@ def test_members_change_while_the_federation_runs(tmp_path):
         fed.command("federation", "revoke", "lima", "--folder", fed.fed)
         fed.command("federation", "revoke", "lima", "--folder", office)
         log = FederationFolder(fed.fed).log
-        eventually(lambda: "refused a connection of the site 'lima': its key was revoked" in log.read_text(), 30.0)
+        eventually(lambda: "Refused a connection of site lima: its key was revoked." in log.read_text(), 30.0)
+        told = "The server refuses this site's connections: 'its key was revoked'."
+        eventually(lambda: told in SiteFolder(fed.home("lima")).log.read_text(), 60.0)
         eventually(lambda: connected(fed) == {"kyoto", "oslo"}, 60.0, every=1.0)
         options = ["--out", "no", "--folder", fed.fed]
         assert "lima" in fed.command("federation", "run", fed.write_study(first), *options, code=1).stderr

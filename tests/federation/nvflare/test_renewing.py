@@ -17,6 +17,7 @@ from silograph.errors import SilographError, SilosError
 from silograph.federation.folders import FederationFolder, Kit, SiteFolder
 from silograph.federation.identity import public_key_fingerprint, read_signer, read_trust
 from silograph.federation.members import KeysOnFile, revoke_key
+from silograph.federation.names import OWN_NAMES
 from silograph.federation.nvflare import kits
 from silograph.federation.nvflare.authority import new_kits, read_federation, renew_own, renew_site, sign_request
 from silograph.federation.nvflare.kits import install_kit, make_request, renew_kit, signed_for, site_invitation
@@ -127,9 +128,9 @@ def test_a_revoked_key_is_never_signed_again(made: Made) -> None:
         sign_request(made.federation.path, made.first.parent / "my oslo.request (2).zip", made.first, force=True)
 
 
-@pytest.mark.parametrize("who", ["server", "lead"])
+@pytest.mark.parametrize("who", OWN_NAMES)
 def test_the_server_and_the_lead_keep_their_keys(made: Made, who: str) -> None:
-    kit = made.federation.server if who == "server" else made.federation.lead
+    kit = made.federation.own_kits[who]
     before, name = certificate_of(kit), kit.certificate.name
     files = all_but(made.federation.path, name)
     assert renew_own(made.federation.path, who) == kit.certificate

@@ -3,8 +3,7 @@
 TLS lets in whoever has a certificate below the root and its key, until the certificate ends: there is no list of
 revoked ones. NVFlare can disable a client by its name, by a right that the policy gives nobody, and would then refuse
 the new key of that name as well. So the server itself compares the key: when a connection comes in, and again for each
-message, so that a revocation or a new key holds from the next one on. Refused peers are told why by gRPC, people by the
-log.
+message, so that a revocation or a new key holds from the next one on. Both sides' logs say why.
 """
 
 import logging
@@ -19,7 +18,9 @@ from silograph.federation.identity import public_key_fingerprint
 from silograph.federation.members import KeysOnFile
 
 PEER_KEY = "silograph_peer_key"  # among a connection's properties: the fingerprint of its certificate's key
-LOG_SECONDS = 60.0  # before the same is said again of the same site: a client tries every few seconds
+REFUSED = grpc_driver.grpc.StatusCode.PERMISSION_DENIED
+LOG_SECONDS = 60.0  # before the same is said again: a client tries every few seconds
+LONGEST_REASON = 200  # characters of what the server gives
 
 _log = logging.getLogger(__name__)
 
@@ -27,13 +28,7 @@ _log = logging.getLogger(__name__)
 def admit_members(keys: KeysOnFile) -> None:
     """Take, in this process, only sites' connections whose key is on file, and drop those of which it is no more."""
     begin, stream, accept = grpc_driver.StreamConnection.__init__, grpc_driver.Servicer.Stream, CoreCell.process_message
-    told: dict[tuple[str, str], float] = {}
-
-    def tell(site: str, objection: str) -> None:
-        now = time.monotonic()
-        if now - told.get((site, objection), -LOG_SECONDS) >= LOG_SECONDS:
-            told[site, objection] = now
-            _log.warning("refused a connection of the site %r: %s.", site, objection)
+    say = _Seldom()
 
     def begun(self: Any, oq: Any, connector: Any, conn_props: dict[str, Any], *rest: Any, **more: Any) -> None:
         if (context := more.get("context")) is not None:
@@ -43,21 +38,48 @@ def admit_members(keys: KeysOnFile) -> None:
     def checked_stream(self: Any, requests: Any, context: Any) -> Any:
         site, key = _certified(context)
         if objection := _objection(keys, site, key):
-            tell(site, objection)
-            context.abort(grpc_driver.grpc.StatusCode.PERMISSION_DENIED, objection)  # raises
+            say(f"Refused a connection of site {site}: {objection}.")
+            context.abort(REFUSED, objection)  # raises
         yield from stream(self, requests, context)
 
     def checked_message(self: Any, endpoint: Any, connection: Any, app_id: int, message: Any) -> None:
         properties = {} if connection is None else connection.get_conn_properties()
         site = str(properties.get(DriverParams.PEER_CN.value) or "")
-        if PEER_KEY in properties and (objection := _objection(keys, site, properties[PEER_KEY])):
-            tell(site, objection)
+        if properties.get(PEER_KEY) and (objection := _objection(keys, site, properties[PEER_KEY])):
+            say(f"Refused a connection of site {site}: {objection}.")
+            connection.context.cancel()  # at once; to close waits for what the peer sends next
             connection.close()
         else:
             accept(self, endpoint, connection, app_id, message)
 
     grpc_driver.StreamConnection.__init__ = begun
     grpc_driver.Servicer.Stream, CoreCell.process_message = checked_stream, checked_message
+
+
+def report_refusals() -> None:
+    """Say in this process, a site's, why the server does not take its connections."""
+    read, say = grpc_driver.StreamConnection.read_loop, _Seldom()
+
+    def reported(self: Any, frames: Any) -> None:
+        read(self, frames)
+        # Not of a connection that this side closes: one may wait long for the other side's word
+        if self.side == "CLIENT" and not self.closing and frames.code() == REFUSED:
+            say(f"The server refuses this site's connections: {str(frames.details())[:LONGEST_REASON]!r}.")
+
+    grpc_driver.StreamConnection.read_loop = reported
+
+
+class _Seldom:
+    """Logs a warning, and the same one again only after a while."""
+
+    def __init__(self) -> None:
+        self._said: dict[str, float] = {}
+
+    def __call__(self, text: str) -> None:
+        now = time.monotonic()
+        if now - self._said.get(text, -LOG_SECONDS) >= LOG_SECONDS:
+            self._said[text] = now
+            _log.warning("%s", text)
 
 
 def _objection(keys: KeysOnFile, name: str, key: str) -> str | None:

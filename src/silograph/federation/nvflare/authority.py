@@ -21,11 +21,10 @@ from pathlib import Path
 from silograph._util.documents import parse_json
 from silograph._util.files import make_folder, write_bytes, writing, writing_folder
 from silograph.errors import OutputError, ProtocolError, SilosError
-from silograph.federation.folders import FederationFolder, Kit
+from silograph.federation.folders import FederationFolder
 from silograph.federation.identity import public_key_fingerprint, request_fingerprint
 from silograph.federation.invitation import Invitation, read_invitation, write_invitation
 from silograph.federation.members import KeysOnFile, is_revoked, was_revoked
-from silograph.federation.names import OWN_NAMES
 from silograph.federation.nvflare.policy import harden_server, tidy_lead
 from silograph.federation.nvflare.provisioning import package_command, participant, read_member, run_nvflare
 
@@ -93,17 +92,16 @@ def renew_site(folder: Path, site: str, out: Path) -> Path:
 
 
 def renew_own(folder: Path, who: str) -> Path:
-    """Sign the key of `server`, `lead` or `conductor` once more, and put the certificate in its place; that place."""
-    federation, invitation = FederationFolder(folder.resolve()), read_federation(folder)
-    kit, kept = _own_kit(federation, who), federation.own_request(who)
-    names = {"lead": lead_name(invitation.name), "conductor": conductor_name(invitation.name)}
-    name = names.get(who, invitation.server)
+    """Sign the key of one of our own kits once more, and put the certificate in its place; that place."""
+    federation = FederationFolder(folder.resolve())
+    kit, kept = federation.own_kits[who], federation.kept_request(who)
     _need_root_key(federation)
     if not (kept.exists() and kit.certificate.exists()):
         raise SilosError(f"{kept if kit.certificate.exists() else kit.certificate}: is not here. Bring it back first.")
     with tempfile.TemporaryDirectory(prefix="silograph-") as work:
         signed = Path(work) / f"{who}.signed.zip"
         run_nvflare([_approve_command(kept, federation, signed)])
+        name = parse_json(read_member(kept, "request.json"))["name"]
         certificate = read_member(signed, f"{name}.crt")
     if public_key_fingerprint(certificate) != public_key_fingerprint(kit.certificate.read_bytes()):
         raise ProtocolError(f"{kept}: was made for another key than {kit.certificate}. Bring back the right one.")
@@ -206,20 +204,16 @@ def _make_own_kits(made: FederationFolder, invitation: Invitation) -> None:
     ports = {"fed_learn_port": invitation.port, "admin_port": invitation.port}
     server: dict[str, object] = {"name": invitation.server, "type": "server", **ports}
     lead: dict[str, object] = {"name": lead_name(invitation.name), "type": "admin", "role": "lead"}
-    conductor = {**lead, "name": conductor_name(invitation.name)}
-    commands, entries = list[list[str]](), (server, lead, conductor)
+    entries = (server, lead, {**lead, "name": conductor_name(invitation.name)})
+    commands: list[list[str]] = []
     for entry in entries:
         definition = participant(work, invitation.name, entry)
         commands += _own_kit_commands(made, work, definition, str(entry["name"]), invitation.fingerprint)
     reports = run_nvflare(commands)
-    for who, entry, report in zip(OWN_NAMES, entries, reports[2::3], strict=True):
-        Path(report["output_dir"]).replace(_own_kit(made, who).path)
-        (work / str(entry["name"]) / f"{entry['name']}.request.zip").replace(made.own_request(who))
+    for (who, kit), report, entry in zip(made.own_kits.items(), reports[2::3], entries, strict=True):
+        Path(report["output_dir"]).replace(kit.path)
+        (work / str(entry["name"]) / f"{entry['name']}.request.zip").replace(made.kept_request(who))
     shutil.rmtree(work)
-
-
-def _own_kit(federation: FederationFolder, who: str) -> Kit:
-    return {"server": federation.server, "lead": federation.lead, "conductor": federation.conductor}[who]
 
 
 def _own_kit_commands(

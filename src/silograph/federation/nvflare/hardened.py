@@ -35,7 +35,7 @@ from nvflare.private.fed.client.client_req_processors import ClientRequestProces
 
 from silograph.federation.folders import FederationFolder
 from silograph.federation.members import KeysOnFile
-from silograph.federation.nvflare.admission import admit_members
+from silograph.federation.nvflare.admission import admit_members, report_refusals
 from silograph.federation.nvflare.contact import greet_with_versions, keep_alive, log_sites, report_server, tell_host
 from silograph.federation.nvflare.desk import open_desk
 from silograph.federation.nvflare.guard import guard_messages
@@ -150,10 +150,11 @@ def main(arguments: list[str]) -> None:
         admit_members(KeysOnFile(FederationFolder(folder)))
         open_desk(folder)
         log_sites()
+    if kind == "site":
+        report_refusals()
+        report_server()
     if kind == "site_job":
         ask_seldom()
-    if kind == "site":
-        report_server()
     if kind.endswith("_job"):  # watches its parent by itself
         MainProcessMonitor.run = functools.partial(MainProcessMonitor.run, shutdown_grace_time=_LAST_SECONDS)
     else:

@@ -16,6 +16,7 @@ from silograph.federation.certificates import certificate_ends
 from silograph.federation.folders import Kit, SiteFolder
 from silograph.federation.identity import public_key_fingerprint
 from silograph.federation.invitation import Invitation, read_invitation, write_invitation
+from silograph.federation.names import check_site_name
 from silograph.federation.nvflare.hosting import running
 from silograph.federation.nvflare.policy import harden_site
 from silograph.federation.nvflare.provisioning import package_command, participant, read_member, run_nvflare
@@ -89,9 +90,11 @@ def renew_kit(site_folder: Path, signed_zip: Path, invitation: Invitation) -> bo
 def signed_for(signed_zip: Path) -> str:
     """The site that a signed request is for, whatever the file is called."""
     try:
-        return str(parse_json(read_member(signed_zip, "signed.json"))["name"])
+        site = str(parse_json(read_member(signed_zip, "signed.json"))["name"])
+        check_site_name(site)
     except (ValueError, KeyError) as error:
         raise _no_answer(signed_zip) from error
+    return site
 
 
 def site_invitation(site_folder: Path) -> Invitation:
