@@ -42,7 +42,7 @@ def test_a_process_tells_its_host_apart_from_what_it_prints() -> None:
     pipe.listen(heard.append).join(30)
     log, answer = heard
     assert log["kind"] == "log"
-    assert log["text"].startswith("dropped éééé")
+    assert log["text"].startswith("Dropped éééé")
     assert len(json.dumps(log)) < 4096
     assert answer == {"kind": "answer", "code": "ok", "to": "heartbeat"}
 
@@ -156,6 +156,13 @@ def test_a_refused_connection_is_named_with_its_address_and_the_reason(code: str
     assert kept == ["before", "after"]
     assert said.startswith("Refused a connection from 192.0.2.7: ")
     assert words in said
+
+
+def test_a_core_without_the_tracer_tells_the_reason_without_the_address() -> None:
+    line = "I1119 05:56:16.954177   14205 ssl_transport_security.cc:2563] Handshake failed with error SSL_ERROR_SSL: "
+    line += "error:1000007d:SSL routines:OPENSSL_internal:CERTIFICATE_VERIFY_FAILED: certificate has expired"
+    _, (said,) = read(line)
+    assert said.startswith("Refused a connection from somewhere: its certificate has expired")
 
 
 def test_connections_that_are_let_in_or_break_off_are_not_told() -> None:

@@ -184,7 +184,7 @@ def test_a_study_that_waits_is_said_and_the_program_called_once(fed: RealFederat
     says(fed, "oslo", f"Run {name} has ended. Its graphs are in ")
     assert (fed.home("oslo") / "mails").read_text().splitlines() == [found[1]]
     assert said(fed, "oslo").count("waits for approval") == 1
-    assert f"last run     {name}, ended since" in fed.command("site", "status", "--folder", fed.home("oslo")).stdout
+    assert f"last run     {name}, ended at" in fed.command("site", "status", "--folder", fed.home("oslo")).stdout
     log = SiteFolder(fed.home("oslo")).log.read_text()
     assert set(said(fed, "oslo").splitlines()) >= set(log.splitlines())
     assert not [line for line in log.splitlines() if not re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC  [A-Z]", line)]

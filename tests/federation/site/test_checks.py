@@ -14,11 +14,14 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 pytest.importorskip("nvflare")
 pytest.importorskip("grpc")
 
-from silograph.federation.folders import SiteFolder
+from silograph._util.locks import lock
+from silograph.cli.app import app
+from silograph.federation.folders import HOST_FILE, SiteFolder
 from silograph.federation.invitation import Invitation, read_invitation, write_invitation
 from silograph.federation.refusals import Refused
 from silograph.federation.site import checks
@@ -239,7 +242,7 @@ def waiting(scene: Scene) -> None:
         (other_node, "table", "wrong", "node X"),
         (few_samples, "table", "wrong", "fewer samples than the 20"),
         (no_table, "table", "wrong", "table.csv"),
-        (expired, "certificate", "wrong", "The certificate ended on"),
+        (expired, "certificate", "wrong", "This site's certificate ended on"),
         (expired, "server's root", "wrong", "the server refuses this site's certificate, which ended on"),
         (not_valid_yet, "certificate", "wrong", "by this clock"),
         (nearly_expired, "certificate", "warning", "in 30 days"),
@@ -349,6 +352,25 @@ def test_the_quick_look_reads_no_rows_but_sees_other_nodes(scene: Scene) -> None
     other_node(scene)
     (found,) = [one for one in scene.findings(quick=True) if one.state != "ok"]
     assert found.found.endswith("has nodes that the federation has not: 'node X'")
+
+
+def test_the_command_ends_with_1_if_something_is_wrong_and_shows_what_others_wrote_as_it_is(scene: Scene) -> None:
+    with (scene.folder.path / HOST_FILE).open("w") as file:
+        lock(file)
+        file.write('{"host": 1234, "process": 1235}')
+        file.flush()
+        well = CliRunner().invoke(app, ["site", "doctor", "--json", "--folder", str(scene.folder.path)])
+        text = CliRunner().invoke(app, ["site", "doctor", "--folder", str(scene.folder.path)])
+        status = CliRunner().invoke(app, ["site", "status", "--folder", str(scene.folder.path)])
+        scene.change_row(3, lambda row: "\x1b[31m," + row.split(",", 1)[1])
+        wrong = CliRunner().invoke(app, ["site", "doctor", "--folder", str(scene.folder.path)])
+    assert (well.exit_code, json.loads(well.output)["state"]) == (0, "ok")
+    assert (text.exit_code, text.output.splitlines()[-1]) == (0, "18 ok, 0 to look at, 0 wrong.")
+    assert status.exit_code == 0
+    assert "connection   connected to localhost:" in status.output
+    assert wrong.exit_code == 1
+    assert "row 3" in wrong.output
+    assert "\x1b[31m," not in wrong.output
 
 
 def test_a_clock_that_is_behind_by_a_year_makes_its_own_certificate_invalid(scene: Scene) -> None:

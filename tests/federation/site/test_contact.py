@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from silograph.federation.site.contact import AWAY_SECONDS, PATIENCE_SECONDS, Contact, read_connection
+from silograph.federation.site.contact import AWAY_SECONDS, PATIENCE_SECONDS, VERSION, Contact, read_connection
 
 WELL = {"kind": "answer", "to": "heartbeat", "code": "ok", "error": ""}
 SERVER = "coord.example.org:8002"
@@ -41,13 +41,13 @@ def site(tmp_path: Path) -> Site:
 
 
 def test_it_says_that_it_is_connected_when_the_server_answers_and_not_before(site: Site) -> None:
-    site.contact.hear({"kind": "server", "version": "1.2", "nvflare": "2.9.0", "clock": 0.5})
+    site.contact.hear({"kind": "server", "version": VERSION, "nvflare": "2.9.0", "clock": 0.5})
     assert (site.state, site.news()) == ("connecting", [])
     for _ in range(3):
         site.contact.hear(WELL)
     assert (site.state, site.news()) == ("connected", [f"Connected to {SERVER}."])
     known = read_connection(site.path)
-    assert (known.version, known.nvflare, known.clock) == ("1.2", "2.9.0", 0.5)
+    assert (known.version, known.nvflare, known.clock) == (VERSION, "2.9.0", 0.5)
 
 
 def test_it_says_why_there_is_no_connection_again_only_if_the_reason_changes(site: Site) -> None:
@@ -77,6 +77,13 @@ def test_a_connection_that_is_lost_is_noticed_with_the_next_heartbeat(site: Site
     site.contact.hear(WELL)
     site.contact.hear(WELL | {"code": "target_unreachable"})
     assert site.state == "away"
+
+
+def test_another_version_and_another_clock_at_the_server_are_said(site: Site) -> None:
+    site.contact.hear({"kind": "server", "version": "99.0", "nvflare": "2.9.0", "clock": -7200.0})
+    versions, clocks = site.news()
+    assert versions == f"The server has silograph 99.0, this site {VERSION}: install the same version everywhere."
+    assert clocks == "This machine's clock and the server's are 7200 s apart: set the one that is wrong."
 
 
 def test_a_site_that_the_server_refuses_says_what_the_server_said(site: Site) -> None:

@@ -16,13 +16,14 @@ from silograph.cli.output import BAD_INPUT
 from silograph.cli.site.account import say
 from silograph.cli.site.budget import budget_record, read_lines, summary
 from silograph.errors import SilographError
-from silograph.federation.certificates import certificate_ends
+from silograph.federation.certificates import certificate_ends, site_warnings
 from silograph.federation.folders import SiteFolder
 from silograph.federation.invitation import read_invitation
 from silograph.federation.nvflare.hosting import running
-from silograph.federation.site.checks import RENEW, Finding, diagnose, worst
+from silograph.federation.site.checks import Finding, diagnose, worst
 from silograph.federation.site.contact import shown
 from silograph.federation.site.data import tables_of
+from silograph.federation.site.notices import name_of
 from silograph.federation.site.reach import Reached, reach
 from silograph.federation.site.settings import SiteSettings, read_site
 from silograph.federation.site.standing import Standing, plain_standing, standing_of
@@ -55,13 +56,17 @@ def _lines(
     if known is not None and known.version is not None:
         yield "server", [f"silograph {known.version}, NVFlare {known.nvflare}, as it said at {shown(known.told or '')}"]
     run = standing.run
-    yield "last run", ["none" if run is None else f"{run.run}, {run.state} since {shown(run.since)}; study {run.study}"]
-    waiting = [f"{study.sha}, asked for by {study.asked_by!r} at {shown(study.when)}" for study in standing.waiting]
+    yield "last run", ["none" if run is None else f"{run.run}, {run.state} at {shown(run.when)}; study {run.study}"]
+    waiting = [
+        f"{name_of(study.path)!r}, {study.sha}, asked for by {study.asked_by!r} at {shown(study.when)}"
+        for study in standing.waiting
+    ]
     cure = ["Read, then approve or reject: silograph site approve HASH"] if waiting else []
     yield "waiting", [*(waiting or ["no study"]), *cure]
     yield "approved", [f"{one.name!r}, {one.sha}, by {one.by!r}" for one in standing.approved] or ["no study"]
     yield "budget", _budget(home, settings)
-    yield "certificate", [_certificate(folder)]
+    ends = f"ends on {certificate_ends(folder.kit.certificate):%Y-%m-%d}"
+    yield "certificate", [ends, *site_warnings(home)]
     yield "table", [_table(home, settings)]
     versions = f"silograph {version('silograph')}, NVFlare {version('nvflare')}, Python {platform.python_version()}"
     yield "here", [versions]
@@ -92,14 +97,6 @@ def _budget(home: Path, settings: SiteSettings) -> list[str]:
         return summary([line.opening for line in read_lines(home)], settings)
     except SilographError as error:  # the rest is to be seen all the more
         return [str(error)]
-
-
-def _certificate(folder: SiteFolder) -> str:
-    ends = certificate_ends(folder.kit.certificate)
-    left = (ends - datetime.now(UTC)).days
-    return (
-        f"ends on {ends:%Y-%m-%d}, in {left} days" if left >= 0 else f"ended on {ends:%Y-%m-%d}. To renew it: {RENEW}"
-    )
 
 
 def _table(home: Path, settings: SiteSettings) -> str:

@@ -124,9 +124,10 @@ def _logging_refusals(answer: Callable[..., Any]) -> Callable[..., Any]:
 
 def _site_of(connection: Any) -> str | None:
     """The site at the other end of a connection, by its certificate; none of the lead's sessions and our own jobs'."""
-    endpoint = connection.sfm_endpoint
-    name = None if endpoint is None else str(endpoint.endpoint.name)
-    return None if name is None or "@" in name or "." in name or _place(connection.conn) is None else name
+    if connection.sfm_endpoint is None or _place(connection.conn) is None:
+        return None
+    name = str(connection.conn.get_conn_properties().get(DriverParams.PEER_CN.value))
+    return None if "@" in name else name
 
 
 def _place(connection: Any) -> str | None:

@@ -11,7 +11,7 @@ TRACE = {"GRPC_TRACE": "handshaker"}
 
 _LINE = re.compile(r"[IWEF]\d{4} [\d:.]+ +\d+ (?P<file>\w+\.(?:cc|h)):\d+\] (?P<text>.*)")
 _FILES = ("handshaker.cc", "channel_trace.h", "trace.cc", "ssl_transport_security.cc")  # what the tracer brings
-_FAILED = re.compile(r"Ssl handshake failed \(\w+\): \w+: error:\w+:[^:]*:[^:]*:(?P<why>.*)")
+_FAILED = re.compile(r"andshake failed (?:\(\w+\):|with error) \w+: error:\w+:[^:]*:[^:]*:(?P<why>.*)")
 _PEER = re.compile(r"endpoint_peer_address=(?P<peer>[^ ,}]+)")
 _MORE = ("=== Source Location Trace", "src/core/", " shutdown=")  # further lines of the same record
 _DOUBTED = (
@@ -37,7 +37,7 @@ class Handshakes:
 
     def __init__(self) -> None:
         self._why: str | None = None
-        self._in_record = False
+        self._in_record = self._is_traced = False
 
     def read(self, line: str) -> tuple[bool, str | None]:
         """Whether the tracer brought this line, which nobody need keep; and what to say of a refused connection."""
@@ -46,7 +46,11 @@ class Handshakes:
             ours = self._in_record and (line.startswith(_MORE) or not line.strip())
             return ours, self._said(line) if ours else None
         self._in_record = found["file"] in _FILES
-        if (failed := _FAILED.search(found["text"])) is not None and found["file"] == "handshaker.cc":
+        self._is_traced |= found["file"] == "handshaker.cc"
+        failed = _FAILED.search(found["text"])
+        if failed is not None and not self._is_traced:  # a core without this tracer: the reason alone
+            return True, _words("somewhere", failed["why"])
+        if failed is not None and found["file"] == "handshaker.cc":
             self._why = failed["why"]
         return self._in_record, self._said(line)
 
@@ -55,7 +59,10 @@ class Handshakes:
         if self._why is None or peer is None:
             return None
         why, self._why = self._why, None
-        known = next((words for mark, words in _REASONS.items() if mark in why), None)
         # Without the port, which is another one each time: so that the same is not said over and over
-        place = peer["peer"].rpartition(":")[0].removeprefix("ipv4:").removeprefix("ipv6:")
-        return f"Refused a connection from {place}: {known or why[:_LONGEST_QUOTE]}."
+        return _words(peer["peer"].rpartition(":")[0].removeprefix("ipv4:").removeprefix("ipv6:"), why)
+
+
+def _words(place: str, why: str) -> str:
+    known = next((words for mark, words in _REASONS.items() if mark in why), None)
+    return f"Refused a connection from {place}: {known or why[:_LONGEST_QUOTE]}."

@@ -16,6 +16,7 @@ import functools
 import json
 import logging
 import os
+import re
 import select
 import stat
 import threading
@@ -28,6 +29,7 @@ PIPE_VARIABLE = "SILOGRAPH_HOST_PIPE"  # NUMBER:INODE
 LONGEST_TEXT = select.PIPE_BUF // 2  # bytes; with the rest, lines of several processes do not mix
 
 Event = dict[str, Any]
+_CONTEXT = re.compile(r"^\[identity=[^\]]*\]: ")
 
 
 class HostPipe:
@@ -84,5 +86,6 @@ class TellHost(logging.Handler):
     """Brings a logger's lines to the host."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Tell one."""
-        tell("log", text=record.getMessage())
+        """Tell one, without the context that NVFlare puts before it."""
+        text = _CONTEXT.sub("", record.getMessage()).strip()
+        tell("log", text=text[:1].upper() + text[1:])

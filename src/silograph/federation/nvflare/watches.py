@@ -8,9 +8,11 @@ import queue
 import socket
 import threading
 import time
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from silograph.errors import SilographError
+from silograph.federation.certificates import federation_warnings, site_warnings
 from silograph.federation.folders import FederationFolder, SiteFolder
 from silograph.federation.invitation import read_invitation
 from silograph.federation.nvflare.handshakes import Handshakes
@@ -21,6 +23,7 @@ from silograph.federation.site.notices import Runs, Waiting
 from silograph.federation.site.reach import Reached, reach
 
 LOOK_SECONDS = 1.0  # between two looks
+DAY = 86_400.0  # seconds between two looks at certificates; `start` has said what there was to say
 PROBE_SECONDS, STEP_SECONDS = 5.0, 3.0  # between two tries of the way to the server without a connection; for a step
 
 
@@ -62,6 +65,24 @@ class LogWatch:
         """Nothing is open."""
 
 
+class _Daily:
+    """Says once a day what there is to say: a host runs for months."""
+
+    def __init__(self, log: HostLog, warnings: Callable[[], list[str]]) -> None:
+        self._log, self._warnings, self._next = log, warnings, time.monotonic() + DAY
+
+    def look(self) -> None:
+        """Say it, if a day has passed."""
+        if time.monotonic() < self._next:
+            return
+        self._next += DAY
+        try:
+            for warning in self._warnings():
+                self._log.say(warning)
+        except SilographError as error:
+            self._log.say(str(error))
+
+
 class ServerWatch(LogWatch):
     """Watches the server."""
 
@@ -69,6 +90,7 @@ class ServerWatch(LogWatch):
         super().__init__(log)
         self._handshakes = Handshakes()
         self._port, self._is_up, self._next = read_invitation(federation.about).port, False, 0.0
+        self._certificates = _Daily(log, lambda: federation_warnings(federation.path))
 
     def keeps(self, line: str) -> bool:
         """Say which connections were refused; what the tracer prints is not kept."""
@@ -78,7 +100,8 @@ class ServerWatch(LogWatch):
         return not traced
 
     def look(self) -> None:
-        """Say when the server is up."""
+        """Say when the server is up, and which certificates end."""
+        self._certificates.look()
         if self._is_up or time.monotonic() < self._next:
             return
         self._next = time.monotonic() + LOOK_SECONDS
@@ -99,7 +122,8 @@ class SiteWatch(LogWatch):
         self._invitation = read_invitation(folder.invitation)
         server = f"{self._invitation.server}:{self._invitation.port}"
         self._contact = Contact(server, folder.connection, log.say, clock=time.monotonic)
-        self._notices = (Waiting(folder, log.say), Runs(folder, log.say))
+        certificates = _Daily(log, lambda: site_warnings(folder.path))
+        self._notices = (Waiting(folder, log.say), Runs(folder, log.say), certificates)
         self._events = queue.SimpleQueue[Event]()
         self._found = queue.SimpleQueue[Reached]()
         self._looked = self._probed = -PROBE_SECONDS

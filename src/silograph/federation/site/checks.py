@@ -20,7 +20,7 @@ from cryptography.x509.oid import NameOID
 
 from silograph._util.checks import list_names
 from silograph.errors import ProtocolError, SilographError
-from silograph.federation.certificates import certificate_ends, expiry_warning
+from silograph.federation.certificates import ASK_COORDINATOR, certificate_ends, site_warnings
 from silograph.federation.folders import Kit, SiteFolder
 from silograph.federation.identity import read_signer
 from silograph.federation.invitation import read_invitation
@@ -28,7 +28,7 @@ from silograph.federation.refusals import Refused
 from silograph.federation.site.approvals import Approvals
 from silograph.federation.site.audit import AuditLog, entries, verify
 from silograph.federation.site.budget import Budget
-from silograph.federation.site.contact import Connection, read_connection, shown
+from silograph.federation.site.contact import FAR_OFF, Connection, read_connection, shown
 from silograph.federation.site.data import table_options, tables_of
 from silograph.federation.site.reach import STEPS, reach
 from silograph.federation.site.restored import read_witness
@@ -36,10 +36,10 @@ from silograph.federation.site.settings import SiteSettings, read_site
 from silograph.federation.site.spending import more_that_fit, spent_by
 from silograph.federation.site.whole import WholeData, read_whole
 
+RENEW = f"Renew it: {ASK_COORDINATOR}"
 LITTLE_SPACE, LEAST_SPACE = 1_000_000_000, 50_000_000  # bytes
-FAR_OFF, WRONG_BY = 30.0, 300.0  # seconds between two clocks
+WRONG_BY = 300.0  # seconds between two clocks
 SMALL_EPSILON = 0.1  # of a study: where not even this fits, nothing is left
-RENEW = "ask the coordinator for SITE.signed.zip, then silograph site renew SITE.signed.zip"
 MEND = "Mend it, or change what site.toml says of it: data, and below [table]"
 State = Literal["ok", "warning", "wrong"]
 
@@ -61,7 +61,7 @@ def diagnose(home: Path, *, host: int | None, quick: bool = False, now: datetime
     settings = None if findings[0].state == "wrong" else read_site(folder.path)
     known = read_connection(folder.connection)
     findings += check_way(folder)
-    findings += check_certificate(folder.kit, settings, now)
+    findings += check_certificate(folder, settings, now)
     findings += [check_key(folder.kit), check_rights(folder)]
     if settings is not None:
         findings += check_table_names(folder, settings) if quick else check_table(folder, settings)
@@ -122,13 +122,14 @@ _STEPS = {"name": "server's name", "port": "server's port", "tls": "server's TLS
 # --- the site's own key, and who may read it --------------------------------------------------------------------------
 
 
-def check_certificate(kit: Kit, settings: SiteSettings | None, now: datetime) -> list[Finding]:
+def check_certificate(folder: SiteFolder, settings: SiteSettings | None, now: datetime) -> list[Finding]:
     """Whether the certificate is this site's, of this federation, and valid for long enough."""
+    kit = folder.kit
     try:
         certificate = x509.load_pem_x509_certificate(kit.certificate.read_bytes())
         root = x509.load_pem_x509_certificate(kit.root_certificate.read_bytes())
     except (OSError, ValueError) as error:
-        return [_wrong("certificate", f"{kit.startup}: a certificate cannot be read ({error})", f"Renew it: {RENEW}")]
+        return [_wrong("certificate", f"{kit.startup}: a certificate cannot be read ({error})", RENEW)]
     (name, *_) = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
     named = str(name.value)[:80]
     if settings is not None and named != settings.name:
@@ -137,18 +138,17 @@ def check_certificate(kit: Kit, settings: SiteSettings | None, now: datetime) ->
     try:
         certificate.verify_directly_issued_by(root)
     except (ValueError, TypeError, InvalidSignature):
-        return [_wrong("certificate", "the federation's root certificate has not signed it", f"Renew it: {RENEW}")]
+        return [_wrong("certificate", "the federation's root certificate has not signed it", RENEW)]
     begins = certificate.not_valid_before_utc
     if now < begins:
         found = f"is valid from {begins:%Y-%m-%d %H:%M} UTC on, and it is {now:%Y-%m-%d %H:%M} UTC by this clock"
         return [_wrong("certificate", found, "Set this machine's clock")]
-    findings, end = [], certificate_ends(kit.certificate)
-    for what, path in (("The certificate", kit.certificate), ("The root certificate", kit.root_certificate)):
-        ends = certificate_ends(path)
-        warning = expiry_warning(what, ends, now, RENEW)
-        if warning is not None:
-            findings.append(Finding(check="certificate", state="wrong" if ends <= now else "warning", found=warning))
-    return findings or [_ok("certificate", f"is of {named}, until {end:%Y-%m-%d}")]
+    end = certificate_ends(kit.certificate)
+    state: State = "wrong" if min(end, root.not_valid_after_utc) <= now else "warning"
+    warnings = site_warnings(folder.path, now)
+    return [Finding(check="certificate", state=state, found=warning) for warning in warnings] or [
+        _ok("certificate", f"is of {named}, until {end:%Y-%m-%d}")
+    ]
 
 
 def check_key(kit: Kit) -> Finding:

@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,6 +19,8 @@ from silograph._util.files import write_bytes
 
 AWAY_SECONDS = 12.0  # without an answer; NVFlare asks every 4 s
 PATIENCE_SECONDS = 20.0  # until it is said that a server that can be reached does not let us in
+FAR_OFF = 30.0  # seconds between two clocks
+VERSION = version("silograph")
 State = Literal["connecting", "connected", "away"]
 WELL = "ok"
 
@@ -58,9 +61,10 @@ class Contact:
     def hear(self, event: dict[str, Any]) -> None:
         """What NVFlare's process here tells."""
         if event.get("kind") == "server":
-            version, nvflare, clock = (event.get(name) for name in ("version", "nvflare", "clock"))
-            self.known = replace(self.known, version=version, nvflare=nvflare, clock=clock, told=_now())
+            there, nvflare, clock = (event.get(name) for name in ("version", "nvflare", "clock"))
+            self.known = replace(self.known, version=there, nvflare=nvflare, clock=clock, told=_now())
             self._write()
+            self._compare()
         elif event.get("kind") == "answer" and event.get("code") == WELL:
             self._answered, self._refused = (self._clock(), _now()), None
             self._connect()
@@ -97,6 +101,14 @@ class Contact:
         if self.is_connected:
             self.known = replace(self.known, state="away", since=_now())
             self._write()
+
+    def _compare(self) -> None:
+        """Say what differs between the server and this site, once for each connection."""
+        here, there, ahead = VERSION, self.known.version, self.known.clock or 0.0
+        if there not in (None, here):
+            self._say(f"The server has silograph {there}, this site {here}: install the same version everywhere.")
+        if abs(ahead) > FAR_OFF:
+            self._say(f"This machine's clock and the server's are {abs(ahead):.0f} s apart: set the one that is wrong.")
 
     def _connect(self) -> None:
         if self.is_connected:

@@ -21,8 +21,8 @@ class LastRun:
 
     run: str
     study: str  # its name, where it is known, and SHA-256
-    state: str  # "running", "ended" or "stopped"
-    since: str  # UTC
+    state: str  # "begun", "ended" or "stopped"
+    when: str  # UTC
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,9 +53,9 @@ def _last_run(folder: SiteFolder) -> LastRun | None:
         return None
     last = max(places, key=lambda entry: entry.stat().st_mtime)
     run, ended = last.name, folder.results / last.name
-    state = "running" if is_held(folder, run) else "ended" if ended.exists() else "stopped"
+    state = "begun" if is_held(folder, run) else "ended" if ended.exists() else "stopped"
     when = datetime.fromtimestamp((ended if state == "ended" else last).stat().st_mtime, UTC)
-    return LastRun(run=run, study=_study_of(folder, run), state=state, since=when.isoformat(timespec="seconds"))
+    return LastRun(run=run, study=_study_of(folder, run), state=state, when=when.isoformat(timespec="seconds"))
 
 
 def _runs_in(part: Path) -> list[Path]:
