@@ -13,10 +13,9 @@ pytest.importorskip("nvflare")
 
 from silograph.errors import SilosError
 from silograph.federation.coordinator.history import History
-from silograph.federation.folders import FederationFolder
-from silograph.federation.nvflare.authority import conductor_name
 from silograph.federation.nvflare.reach import REACH_SECONDS
-from silograph.federation.nvflare.session import ServerSession
+from silograph.federation.nvflare.session import conductor_session
+from silograph.federation.study_file import read_study
 from testing.real_federation import RealFederation, study_text
 from testing.waiting import PATIENCE, eventually
 
@@ -145,8 +144,15 @@ def test_a_study_that_the_server_refuses_leaves_nothing_behind(fed, laptop, tmp_
     assert not (tmp_path / "run").exists()
 
 
+def test_the_lead_writes_a_study_with_the_keys_that_the_server_knows(fed, laptop):
+    shutil.copyfile(fed.fed / "nodes.txt", laptop / "nodes.txt")
+    fed.command("federation", "study", "--folder", laptop)
+    study, _ = read_study(laptop / "study.toml")
+    assert study.keys == fed.keys
+
+
 def test_only_the_lead_may_ask_the_desk(fed):
-    with ServerSession(FederationFolder(fed.fed).conductor, conductor_name("test")) as session:
+    with conductor_session(fed.fed) as session:
         with pytest.raises(SilosError, match="The server refuses conductor@"):
             session.ask("status")
         assert session.connected().keys() == set(fed.sites)  # what it is for

@@ -56,7 +56,7 @@ def follow_run(
     request = RunLayout(out).read_request()
     name = run_of(out)
     with lead_session(home) as session:
-        patient = Patient(home, session, say)
+        patient = Patient(session, say)
         about = {key: request[key] for key in ("study", "nodes", "source")}
         try:
             begun = patient.ask("begin", run=name, **about)
