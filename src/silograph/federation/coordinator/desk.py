@@ -8,7 +8,7 @@ import base64
 import shutil
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -149,22 +149,14 @@ class Desk:
         return {"run": run.name, "notes": self._version_notes(run)}
 
     def _new_run(self, name: str, text: bytes, nodes: tuple[str, ...], source: str) -> CoordinatorRun:
-        study, about = parse_study(text, source=source), self._about()
-        sites = study.sites or about.sites
-        self._check_sites(study, sites, about, source)
-        if about.nodes is not None and set(nodes) != set(about.nodes):
-            raise SilosError(f"{source}: its nodes are not those to which the sites were invited.")
-        return new_run(self._federation.runs, study, nodes, sites, name=name)
-
-    def _check_sites(self, study: StudyFile, sites: tuple[str, ...], about: Invitation, source: str) -> None:
-        strangers, keys = [site for site in sites if site not in about.sites], self._keys()
-        if strangers:
-            raise ParameterError(f"{source}, sites: {', '.join(strangers)} are not of this federation.")
+        study, keys = parse_study(text, source=source), self._keys()
+        sites = sites_of(study, nodes, self._about(), source)
         if waiting := [site for site in sites if site not in keys]:
             raise SilosError(
                 f"{', '.join(waiting)}: not approved yet. Approve each request: silograph federation approve "
                 f"{waiting[0]}.request.zip; or leave the site out: sites = [...] in {source}."
             )
+        return new_run(self._federation.runs, study, nodes, sites, name=name)
 
     def _abort(self, asked: Asked) -> Answer:
         """Give a run up; its processes notice within seconds."""
@@ -209,6 +201,16 @@ class Desk:
         told = read_status(self._federation)["sites"]
         known = {site: told[site]["version"] for site in run.sites if site in told}
         return [text for site, theirs in known.items() if (text := difference(VERSION, site, theirs))]
+
+
+def sites_of(study: StudyFile, nodes: Sequence[str], about: Invitation, source: str) -> tuple[str, ...]:
+    """The sites of a study; raises unless sites and nodes are of this federation."""
+    sites = study.sites or about.sites
+    if strangers := [site for site in sites if site not in about.sites]:
+        raise ParameterError(f"{source}, sites: {', '.join(strangers)} are not of this federation.")
+    if about.nodes is not None and set(nodes) != set(about.nodes):
+        raise SilosError(f"{source}: its nodes are not those to which the sites were invited.")
+    return sites
 
 
 def _summary(run: CoordinatorRun) -> Answer:
