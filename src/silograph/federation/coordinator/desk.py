@@ -9,6 +9,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -73,8 +74,8 @@ class Desk:
     def _status(self, asked: Asked) -> Answer:
         invitation, keys, heard = self._about(), self._keys(), self._connected()
         surveyed = read_status(self._federation)["sites"]
-        runs = [open_run(folder) for folder in run_folders(self._federation)]
-        seen = _last_answers(runs)
+        folders = run_folders(self._federation)
+        found, seen = [_summary_in(folder) for folder in folders], _last_answers(folders)
         sites = []
         for site in invitation.sites:
             told = surveyed.get(site, {})
@@ -82,7 +83,6 @@ class Desk:
             about = {"site": site, "key": keys.get(site), "heard": heard.get(site)}
             about |= {"last_seen": max((at for at in times if at is not None), default=None)}
             sites.append(about | {name: told.get(name) for name in ("version", "data", "at")})
-        found = [_summary(run) for run in runs]
         return {"federation": invitation.name, "version": VERSION, "sites": sites, "runs": found}
 
     def _look(self, asked: Asked) -> Answer:
@@ -219,7 +219,7 @@ def _summary(run: CoordinatorRun) -> Answer:
     state = read_state(run)
     return {
         "run": run.name,
-        "study": run.study().name,
+        "study": run.title,
         "sites": list(run.sites),
         "state": state.name,
         "why": state.why,
@@ -233,11 +233,20 @@ def _summary(run: CoordinatorRun) -> Answer:
     }
 
 
-def _last_answers(runs: list[CoordinatorRun]) -> dict[str, float]:
+def _summary_in(folder: Path) -> Answer:
+    """The same of a folder, which may be damaged: no reason not to tell of the others."""
+    try:
+        return _summary(open_run(folder))
+    except SilographError as error:
+        nothing = dict.fromkeys(("phase", "since", "begun", "stage", "round", "gap", "last"))
+        return {"run": folder.name, "study": "–", "sites": [], "state": "stopped", "why": str(error), **nothing}
+
+
+def _last_answers(folders: list[Path]) -> dict[str, float]:
     """When each site last answered in any run."""
     seen: dict[str, float] = {}
-    for run in runs:
-        with History.open_read(run.history) as history:
+    for folder in folders:
+        with suppress(SilographError), History.open_read(open_run(folder).history) as history:
             for site in history.sites():
                 if site.last_seen is not None:
                     seen[site.name] = max(site.last_seen, seen.get(site.name, 0.0))
