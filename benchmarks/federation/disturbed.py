@@ -119,6 +119,8 @@ class Stage:
             os.killpg(self.run.pid, signal.SIGKILL)
             _, errors = self.run.communicate()
             errors += "\ndid not end"
+            name = json.loads((self.out / "checkpoint" / "request.json").read_text())["run"]
+            self.federation.command("federation", "abort", name, "--folder", self.federation.fed)
         self.said += errors.splitlines()
         return self.run.returncode
 
@@ -164,6 +166,11 @@ def _server_job(stage: Stage) -> None:
 @fault("server parent killed")
 def _server_parent(stage: Stage) -> None:
     stage.kill("server parent")
+
+
+@fault("conductor killed")
+def _conductor(stage: Stage) -> None:
+    stage.kill("conductor")
 
 
 @fault("`site start` killed, started by hand after 3 s")

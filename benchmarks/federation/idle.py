@@ -42,7 +42,8 @@ class Idle:
 
 def processes_of(federation: RealFederation, site: str) -> dict[str, psutil.Process]:
     """The processes of the server and of one site, by what they are; their hosts, too."""
-    found = {kind: federation.find(kind, None if kind.startswith("server") else site) for kind in KINDS}
+    kinds = (*KINDS, "conductor")
+    found = {kind: federation.find(kind, site if kind.startswith("site") else None) for kind in kinds}
     hosts = {f"{kind} host": federation.hosts[name].pid for kind, name in (("server", SERVER), ("site", site))}
     return {name: psutil.Process(pid) for name, pid in hosts.items()} | {
         kind: process for kind, process in found.items() if process is not None

@@ -69,6 +69,7 @@ def engine(tmp_path, monkeypatch):
     monkeypatch.setattr(supervisor_module, "POLL_SECONDS", 0.01)
     monkeypatch.setattr(supervisor_module, "ABORT_SECONDS", 0.5)
     monkeypatch.setattr(conductor_module, "LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(conductor_module, "WATCH_SECONDS", 0.02)
     return Engine(Consortium(tmp_path))
 
 

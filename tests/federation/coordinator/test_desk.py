@@ -234,6 +234,15 @@ def test_a_run_that_is_done_cannot_be_given_up(lead):
     assert "is done already" in lead.refused("abort", run=RUN)
 
 
+def test_a_run_that_cannot_be_read_hides_no_other(lead):
+    lead.begin()
+    lead.begin(OTHER)
+    (lead.run(OTHER).folder / "about.json").write_text("{")
+    runs = {run["run"]: run for run in lead.ask("status")["runs"]}
+    assert (runs[RUN]["state"], runs[OTHER]["state"]) == ("waiting", "stopped")
+    assert "the run cannot be read" in runs[OTHER]["why"]
+
+
 # --- when a site was last heard of ------------------------------------------------------------------------------------
 
 

@@ -30,8 +30,7 @@ def desk(home: Path) -> Iterator[Any]:
 class Patient:
     """Asks until there is an answer, and says when the server is away, and when it is back."""
 
-    def __init__(self, home: Path, session: Any, say: Callable[[str], None]) -> None:
-        self._about, self._kit = read_federation(home), FederationFolder(home).lead
+    def __init__(self, session: Any, say: Callable[[str], None]) -> None:
         self._session, self._say = session, say
         self._away = ""
 
@@ -39,8 +38,6 @@ class Patient:
         """The desk's answer."""
         while True:
             try:
-                if not self._session.is_open:
-                    check_reach(self._about, self._kit)
                 answer: dict[str, Any] = self._session.ask(what, **about)
             except ServerAwayError as error:
                 if str(error) != self._away:

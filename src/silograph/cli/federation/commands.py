@@ -127,12 +127,12 @@ def status(
     data = status_data(federation_folder(folder), ask=not quick)
     if as_json:
         typer.echo(json.dumps(data, indent=2))
-    if not data["server"]["answers"]:
-        raise SilosError(data["server"]["why"])
-    if not as_json:
+    else:
         _print(status_tables(data))
     for text in data["warnings"]:
         warn(text)
+    if not data["server"]["answers"]:
+        raise SilosError(data["server"]["why"])
 
 
 @app.command(help="The runs that the server has: running, waiting (for what), stopped (why), abandoned or done.")

@@ -37,6 +37,7 @@ def found_federation(
         "There again, when all have joined: they tell each other their keys, not through you, and silograph site pin",
         "Here, then: silograph federation start; silograph federation study;",
         f"      edit {made.study}; silograph federation run {made.study} --out run/",
+        f"Studies are run from here, or from any machine that has {made.lead.path.name}/ and {made.about.name}.",
         f"Keep {made.authority}/ secret and away from the server: nothing but approving and renewing needs it.",
         *missing,
     ]

@@ -55,7 +55,7 @@ class Looker:
             long = f", for {span(seen['now'] - seen['since'])}" if seen["since"] else ""
             self._describe(f"Waiting for {seen['why']}{long}")
         elif self._rounds:
-            self._describe(self._progress_of(seen), lasting=False)
+            self._describe(self._progress_of(seen), lasting=seen["state"] == "done")
         return before != (self._after, len(self._rounds), self._shown)
 
     def _tell(self, event: dict[str, Any], now: float) -> None:

@@ -16,7 +16,9 @@ from silograph.cli.federation.asking import Patient
 from silograph.cli.federation.looking import Looker
 from silograph.cli.folders import federation_folder
 from silograph.errors import CheckpointError, SilographError, SilosError
+from silograph.federation.coordinator.desk import sites_of
 from silograph.federation.names import new_run_name
+from silograph.federation.nvflare.authority import read_federation
 from silograph.federation.nvflare.session import lead_session
 from silograph.federation.study_file import read_study
 from silograph.runs.comparison_files import COMPARED
@@ -32,6 +34,7 @@ def begin_folder(home: Path, path: Path, out: Path, *, force: bool) -> None:
     """Write down, in `out`, all that it takes to begin a run of the study in a file, and to go on with it."""
     check_output(out, force=force)
     study, nodes = read_study(path)
+    sites_of(study, nodes, read_federation(home), str(path))  # so that what is wrong is told without the server, too
     asked = {"format": 1, "federation": str(home.absolute()), "run": new_run_name(), "source": str(path)}
     begin_run(out, {**asked, "study": study.text.decode("utf-8"), "nodes": list(nodes)})
 
@@ -56,7 +59,7 @@ def follow_run(
     request = RunLayout(out).read_request()
     name = run_of(out)
     with lead_session(home) as session:
-        patient = Patient(home, session, say)
+        patient = Patient(session, say)
         about = {key: request[key] for key in ("study", "nodes", "source")}
         try:
             begun = patient.ask("begin", run=name, **about)

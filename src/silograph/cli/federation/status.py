@@ -16,7 +16,7 @@ from silograph.federation.coordinator.versions import difference
 from silograph.federation.fingerprints import shown_fingerprint
 from silograph.federation.folders import FederationFolder
 from silograph.federation.members import notices
-from silograph.federation.nvflare.authority import read_federation
+from silograph.federation.nvflare.authority import read_federation, site_keys
 
 SURVEY_SECONDS = 60.0  # for the sites to say how they are
 DATA = {
@@ -37,10 +37,13 @@ def status_data(folder: Path, *, ask: bool) -> dict[str, Any]:
                 _ask_sites(session, connected)
                 found = session.ask("status")
     except ServerAwayError as error:
-        away = {**server, "answers": False, "why": str(error)}
-        return {"federation": about.name, "server": away, "now": time.time(), "sites": [], "runs": [], "warnings": []}
+        server |= {"answers": False, "why": str(error)}
+        keys = site_keys(folder) if FederationFolder(folder).certificates.exists() else {}
+        unknown = dict.fromkeys(("heard", "last_seen", "version", "data", "at"))
+        told = [{"site": site, "key": keys.get(site), **unknown} for site in about.sites]
+        found = {"federation": about.name, "now": time.time(), "version": None, "sites": told, "runs": []}
     now, version = found["now"], found["version"]
-    sites = [
+    sites: list[dict[str, Any]] = [
         {
             "site": site["site"],
             "joined": site["key"] is not None,
@@ -61,7 +64,7 @@ def status_data(folder: Path, *, ask: bool) -> dict[str, Any]:
     ]
     return {
         "federation": found["federation"],
-        "server": {**server, "version": version},
+        "server": server | {"version": version},
         "now": now,
         "sites": sites,
         "runs": found["runs"],
@@ -88,7 +91,8 @@ def _ask_sites(session: Any, sites: list[str]) -> None:
 def status_tables(data: dict[str, Any]) -> Group:
     """The same for people."""
     server, now = data["server"], data["now"]
-    title = f"{data['federation']}: the server at {server['address']} answers (silograph {server['version']})"
+    answers = f"answers (silograph {server['version']})" if server["answers"] else "does not answer"
+    title = f"{data['federation']}: the server at {server['address']} {answers}"
     table = Table(title=Text(title), title_justify="left")
     for name in ("site", "joined", "connected", "last seen", "version", "data"):
         table.add_column(name)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from silograph._util.files import write_text
 from silograph._util.naming import another_place
+from silograph.cli.federation.asking import desk
 from silograph.errors import OutputError, ParameterError, SilosError
 from silograph.federation.fingerprints import shown_fingerprint
 from silograph.federation.folders import FederationFolder
@@ -47,7 +48,11 @@ def _check_place(path: Path, nodes: str, *, force: bool) -> None:
 
 
 def _keys_of(folder: Path, sites: Sequence[str]) -> dict[str, str]:
-    keys = site_keys(folder)
+    if FederationFolder(folder).certificates.exists():
+        keys = site_keys(folder)
+    else:  # the lead's own machine
+        with desk(folder) as session:
+            keys = {site["site"]: site["key"] for site in session.ask("status")["sites"] if site["key"]}
     waiting = [site for site in sites if site not in keys]
     if waiting:
         raise SilosError(

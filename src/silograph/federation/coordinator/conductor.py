@@ -16,6 +16,7 @@ from silograph.federation.coordinator.orders import (
     conductor_of,
     is_due,
     note,
+    order_stamp,
     read_order,
     read_watch,
     write_end,
@@ -28,6 +29,7 @@ from silograph.federation.folders import FederationFolder
 
 MOST_AT_ONCE = 4  # runs in hand; each has processes at the server and at its sites
 LOOK_SECONDS = 0.5  # between two looks at what is wanted
+WATCH_SECONDS = 0.5  # between two looks at a run in hand
 WRITE_SECONDS = 4.0  # between two times that an unchanged watch is written
 HANDOVER_SECONDS = 10.0  # for a conductor that is killed to let go
 
@@ -52,7 +54,7 @@ class Conductor:
         self._federation, self._open_host = federation, open_host
         self._host: OpenHost | None = None
         self._in_hand: dict[str, threading.Thread] = {}
-        self._damaged: set[str] = set()  # runs of which that was said
+        self._settled: dict[str, int] = {}  # run → the stamp of the last order, with which nothing is to be done
         self._ended = threading.Event()
 
     def conduct(self) -> None:
@@ -76,27 +78,33 @@ class Conductor:
         """Take in hand what is wanted, as far as there is room."""
         self._in_hand = {name: thread for name, thread in self._in_hand.items() if thread.is_alive()}
         for folder in run_folders(self._federation):
+            stamp = order_stamp(folder)
+            if folder.name in self._in_hand or self._settled.get(folder.name) == stamp:
+                continue
             try:
-                self._see_to(open_run(folder))
+                settled = not self._see_to(open_run(folder))
             except SilographError as error:  # of one run: no reason to leave the others
-                if folder.name not in self._damaged:
-                    self._damaged.add(folder.name)
-                    _log.error("run %s: %s", folder.name, error)
+                settled = True
+                _log.error("run %s: %s", folder.name, error)
+            if settled:
+                self._settled[folder.name] = stamp
         if not self._in_hand and self._host is not None:
             self._host.close()
 
-    def _see_to(self, run: CoordinatorRun) -> None:
+    def _see_to(self, run: CoordinatorRun) -> bool:
+        """Take a run in hand, if it is wanted and there is room; whether it is wanted."""
         order = read_order(run)
-        if run.name in self._in_hand or order is None or not is_due(run):
-            return
+        if order is None or not is_due(run):
+            return False
         if len(self._in_hand) >= MOST_AT_ONCE:
             keep_watch(run, "turn", (), order)
-            return
+            return True
         self._host = self._host or self._open_host()
         arguments = (run, self._host, order, self._ended.is_set)
         thread = threading.Thread(target=_bring_to_end, args=arguments, daemon=True, name=f"run {run.name}")
         self._in_hand[run.name] = thread
         thread.start()
+        return True
 
 
 def _bring_to_end(run: CoordinatorRun, host: Host, order: Order, ended: Callable[[], bool]) -> None:
@@ -105,10 +113,15 @@ def _bring_to_end(run: CoordinatorRun, host: Host, order: Order, ended: Callable
     if not lock.take(wait=1.0):  # somebody looks whether it is held
         return
 
+    seen = -WATCH_SECONDS
+
     def look(supervisor: Supervisor) -> None:
+        nonlocal seen
         if ended() or read_order(run) != order:
             raise LeftError
-        keep_watch(run, *supervisor.phase(), order)
+        if time.monotonic() - seen >= WATCH_SECONDS:
+            seen = time.monotonic()
+            keep_watch(run, *supervisor.phase(), order)
 
     try:
         Supervisor(run, host, tell=lambda text: note(run, text), on_poll=look).finish()

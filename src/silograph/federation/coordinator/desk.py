@@ -8,7 +8,8 @@ import base64
 import shutil
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -74,8 +75,8 @@ class Desk:
     def _status(self, asked: Asked) -> Answer:
         invitation, keys, heard = self._about(), self._keys(), self._connected()
         surveyed = read_status(self._federation)["sites"]
-        runs = [open_run(folder) for folder in run_folders(self._federation)]
-        seen = _last_answers(runs)
+        folders = run_folders(self._federation)
+        found, seen = [_summary_in(folder) for folder in folders], _last_answers(folders)
         sites = []
         for site in invitation.sites:
             told = surveyed.get(site, {})
@@ -83,7 +84,6 @@ class Desk:
             about = {"site": site, "key": keys.get(site), "heard": heard.get(site)}
             about |= {"last_seen": max((at for at in times if at is not None), default=None)}
             sites.append(about | {name: told.get(name) for name in ("version", "data", "at")})
-        found = [_summary(run) for run in runs]
         said = notices(self._federation)
         return {"federation": invitation.name, "version": VERSION, "sites": sites, "runs": found, "notices": said}
 
@@ -151,22 +151,14 @@ class Desk:
         return {"run": run.name, "notes": self._version_notes(run)}
 
     def _new_run(self, name: str, text: bytes, nodes: tuple[str, ...], source: str) -> CoordinatorRun:
-        study, about = parse_study(text, source=source), self._about()
-        sites = study.sites or about.sites
-        self._check_sites(study, sites, about, source)
-        if about.nodes is not None and set(nodes) != set(about.nodes):
-            raise SilosError(f"{source}: its nodes are not those to which the sites were invited.")
-        return new_run(self._federation.runs, study, nodes, sites, name=name)
-
-    def _check_sites(self, study: StudyFile, sites: tuple[str, ...], about: Invitation, source: str) -> None:
-        strangers, keys = [site for site in sites if site not in about.sites], self._keys()
-        if strangers:
-            raise ParameterError(f"{source}, sites: {', '.join(strangers)} are not of this federation.")
+        study, keys = parse_study(text, source=source), self._keys()
+        sites = sites_of(study, nodes, self._about(), source)
         if waiting := [site for site in sites if site not in keys]:
             raise SilosError(
                 f"{', '.join(waiting)}: not approved yet. Approve each request: silograph federation approve "
                 f"{waiting[0]}.request.zip; or leave the site out: sites = [...] in {source}."
             )
+        return new_run(self._federation.runs, study, nodes, sites, name=name)
 
     def _abort(self, asked: Asked) -> Answer:
         """Give a run up; its processes notice within seconds."""
@@ -213,13 +205,23 @@ class Desk:
         return [text for site, theirs in known.items() if (text := difference(VERSION, site, theirs))]
 
 
+def sites_of(study: StudyFile, nodes: Sequence[str], about: Invitation, source: str) -> tuple[str, ...]:
+    """The sites of a study; raises unless sites and nodes are of this federation."""
+    sites = study.sites or about.sites
+    if strangers := [site for site in sites if site not in about.sites]:
+        raise ParameterError(f"{source}, sites: {', '.join(strangers)} are not of this federation.")
+    if about.nodes is not None and set(nodes) != set(about.nodes):
+        raise SilosError(f"{source}: its nodes are not those to which the sites were invited.")
+    return sites
+
+
 def _summary(run: CoordinatorRun) -> Answer:
     with History.open_read(run.history) as history:
         last = history.last_round()
     state = read_state(run)
     return {
         "run": run.name,
-        "study": run.study().name,
+        "study": run.title,
         "sites": list(run.sites),
         "state": state.name,
         "why": state.why,
@@ -233,11 +235,20 @@ def _summary(run: CoordinatorRun) -> Answer:
     }
 
 
-def _last_answers(runs: list[CoordinatorRun]) -> dict[str, float]:
+def _summary_in(folder: Path) -> Answer:
+    """The same of a folder, which may be damaged: no reason not to tell of the others."""
+    try:
+        return _summary(open_run(folder))
+    except SilographError as error:
+        nothing = dict.fromkeys(("phase", "since", "begun", "stage", "round", "gap", "last"))
+        return {"run": folder.name, "study": "–", "sites": [], "state": "stopped", "why": str(error), **nothing}
+
+
+def _last_answers(folders: list[Path]) -> dict[str, float]:
     """When each site last answered in any run."""
     seen: dict[str, float] = {}
-    for run in runs:
-        with History.open_read(run.history) as history:
+    for folder in folders:
+        with suppress(SilographError), History.open_read(open_run(folder).history) as history:
             for site in history.sites():
                 if site.last_seen is not None:
                     seen[site.name] = max(site.last_seen, seen.get(site.name, 0.0))

@@ -32,6 +32,14 @@ def read_order(run: CoordinatorRun) -> Order | None:
     return _read(Order, run.folder / ORDER)
 
 
+def order_stamp(run: Path) -> int:
+    """Another number whenever there is another order for the run in a folder; 0 if there is none."""
+    try:
+        return (run / ORDER).stat().st_mtime_ns
+    except FileNotFoundError:
+        return 0
+
+
 def give_order(run: CoordinatorRun, *, wanted: bool) -> Order:
     """Order that a run be brought to its end, or given up."""
     before = read_order(run)

@@ -49,6 +49,7 @@ class CoordinatorRun:
 
     folder: Path
     name: str
+    title: str  # of the study
     nodes: tuple[str, ...]
     sites: tuple[str, ...]
     left_out: Mapping[str, str]  # site → reason
@@ -144,8 +145,16 @@ def new_run(
 ) -> CoordinatorRun:
     """Make the folder of a new run, whole or not at all. Its name is random: two runs of a study are two runs."""
     name = name or new_run_name()
-    about = {"nodes": tuple(nodes), "sites": tuple(sites), "left_out": {}, "generation": 1, "begun": time.time()}
-    run = CoordinatorRun(folder=runs / name, name=name, **about)  # type: ignore[arg-type]
+    run = CoordinatorRun(
+        folder=runs / name,
+        name=name,
+        title=study.name,
+        nodes=tuple(nodes),
+        sites=tuple(sites),
+        left_out={},
+        generation=1,
+        begun=time.time(),
+    )
     with writing_folder(run.folder, replace=False) as beside:
         (beside / STUDY).write_bytes(study.text)
         replace(run, folder=beside)._write()

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from silograph.federation.coordinator.conductor import Conductor
 from silograph.federation.folders import FederationFolder
-from silograph.federation.nvflare.authority import conductor_name, read_federation
 from silograph.federation.nvflare.parent import end_with_parent
 
 if TYPE_CHECKING:
@@ -26,9 +25,9 @@ def main(kit: Path) -> None:
 
 
 def _session(federation: FederationFolder) -> "ServerSession":
-    from silograph.federation.nvflare.session import ServerSession  # with NVFlare, which nobody needs while idle
+    from silograph.federation.nvflare.session import conductor_session  # with NVFlare, which nobody needs while idle
 
-    return ServerSession(federation.conductor, conductor_name(read_federation(federation.path).name))
+    return conductor_session(federation.path)
 
 
 if __name__ == "__main__":

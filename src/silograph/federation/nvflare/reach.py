@@ -8,7 +8,7 @@ from silograph.federation.coordinator.supervisor import ServerAwayError
 from silograph.federation.folders import Kit
 from silograph.federation.invitation import Invitation
 
-REACH_SECONDS = 2.0  # to connect, and as long again to greet; a continent away takes a tenth of it
+REACH_SECONDS = 1.5  # to connect, and as long again to greet; a continent away takes a tenth of it
 CURE = "Start it there: silograph federation start."
 
 

@@ -29,9 +29,11 @@ from silograph.errors import ParameterError, SilosError
 from silograph.federation.coordinator.desk import VERSION
 from silograph.federation.coordinator.supervisor import JobState, ServerAwayError
 from silograph.federation.folders import FederationFolder, Kit
-from silograph.federation.nvflare.authority import lead_name, read_federation
+from silograph.federation.invitation import Invitation
+from silograph.federation.nvflare.authority import conductor_name, lead_name, read_federation
 from silograph.federation.nvflare.desk import COMMAND
 from silograph.federation.nvflare.jobs import write_job
+from silograph.federation.nvflare.reach import check_reach
 
 T = TypeVar("T")
 
@@ -57,14 +59,21 @@ api.Authenticator = EagerAuthenticator
 
 def lead_session(folder: Path) -> "ServerSession":
     """The session of the lead whose kit lies in a federation's folder, which may hold nothing else."""
-    return ServerSession(FederationFolder(folder.resolve()).lead, lead_name(read_federation(folder).name))
+    about = read_federation(folder)
+    return ServerSession(about, FederationFolder(folder.resolve()).lead, lead_name(about.name))
+
+
+def conductor_session(folder: Path) -> "ServerSession":
+    """The session of the conductor, at the server."""
+    about = read_federation(folder)
+    return ServerSession(about, FederationFolder(folder.resolve()).conductor, conductor_name(about.name))
 
 
 class ServerSession:
     """A session of the `user` whose kit it is, opened anew when it is lost. Threads may share it."""
 
-    def __init__(self, kit: Kit, user: str) -> None:
-        self._kit, self._user = kit, user
+    def __init__(self, about: Invitation, kit: Kit, user: str) -> None:
+        self._about, self._kit, self._user = about, kit, user
         self._lock = threading.RLock()
         self._session: Session | None = None
         self._server = ""  # when the server started
@@ -75,11 +84,6 @@ class ServerSession:
 
     def __exit__(self, *error: object) -> None:
         self.close()
-
-    @property
-    def is_open(self) -> bool:
-        """Whether there is a connection, or was when it was used last."""
-        return self._session is not None
 
     def ask(self, what: str, **about: object) -> dict[str, Any]:
         """The desk's answer to the lead."""
@@ -158,6 +162,7 @@ class ServerSession:
 
     def _open(self) -> Session:
         if self._session is None:
+            check_reach(self._about, self._kit)  # which says sooner, and why
             with contextlib.redirect_stdout(io.StringIO()):  # it says that it connects
                 self._session = new_secure_session(self._user, str(self._kit.path), timeout=CONNECT_SECONDS)
             # After the session is kept: one that is lost here must be closed, or this process never ends
