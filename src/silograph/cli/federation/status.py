@@ -41,7 +41,8 @@ def status_data(folder: Path, *, ask: bool) -> dict[str, Any]:
         keys = site_keys(folder) if FederationFolder(folder).certificates.exists() else {}
         unknown = dict.fromkeys(("heard", "last_seen", "version", "data", "at"))
         told = [{"site": site, "key": keys.get(site), **unknown} for site in about.sites]
-        found = {"federation": about.name, "now": time.time(), "version": None, "sites": told, "runs": []}
+        found = {"federation": about.name, "now": time.time(), "version": None, "sites": told}
+        found |= {"runs": [], "notices": []}
     now, version = found["now"], found["version"]
     sites: list[dict[str, Any]] = [
         {
