@@ -17,6 +17,7 @@ REPRODUCE_HELP = """Check the paper: run its tables and figures, and set our num
 
 Every method is tuned on its own grid, over many random draws. What is finished is kept in the folder of results, so
 that a run that was stopped goes on where it was. Tables are written as Markdown, CSV and JSON, figures as SVG and PNG.
+`accuracy` is no table of the paper: it measures the defaults against known truth.
 
 COIL-20 and ABIDE are looked for in the folder that the environment variable SILOGRAPH_DATA names, or where --coil and
 --abide say; `all` leaves out what is not there.
@@ -28,6 +29,8 @@ COIL-20 and ABIDE are looked for in the folder that the environment variable SIL
   silograph reproduce table1 --seeds 30 --out paper/
 
   silograph reproduce all --quick
+
+  silograph reproduce accuracy --out accuracy/
 
 [bold]Exit codes[/bold]  0 done; 1 data not found or not as expected; 2 wrong options; 130 interrupted, what was
 finished is kept.
