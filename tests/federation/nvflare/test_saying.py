@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import socket
@@ -18,13 +19,12 @@ import pytest
 pytest.importorskip("nvflare")
 
 from silograph.federation.folders import FederationFolder, SiteFolder
-from silograph.federation.site.contact import AWAY_SECONDS
 from testing.real_federation import RealFederation, free_port, study_text
 from testing.tls import Authority
-from testing.waiting import eventually
+from testing.waiting import PATIENCE, eventually
 
 pytestmark = pytest.mark.federation
-NOTICED = AWAY_SECONDS + 5  # seconds within which a server that falls silent is noticed; and some for a busy machine
+NOTICED = 60.0  # seconds, on a busy machine; on one that is not, some 15
 MAIL = "import os, sys; open('mails', 'a').write(os.environ['SILOGRAPH_STUDY_SHA256'] + sys.stdin.read()[:0] + '\\n')"
 
 
@@ -40,7 +40,7 @@ def said(fed: RealFederation, name: str) -> str:
     return (fed.folder / f"{name}.log").read_text()
 
 
-def says(fed: RealFederation, name: str, text: str, within: float = 60.0) -> None:
+def says(fed: RealFederation, name: str, text: str, within: float = PATIENCE) -> None:
     eventually(lambda: text in said(fed, name), within)
 
 
@@ -81,10 +81,8 @@ def test_a_site_with_the_wrong_port_says_so_and_connects_with_the_right_one(fed:
 def test_a_server_that_is_killed_is_away_and_comes_back(fed: RealFederation) -> None:
     fed.hosts["server"].kill()  # its processes end by themselves
     fed.hosts.pop("server").wait()
-    killed = time.monotonic()
     says(fed, "oslo", f"The server localhost:{fed.port} is away since ", NOTICED)
     assert "nothing listens at port" in last(fed, "oslo")
-    assert time.monotonic() - killed < NOTICED
     fed.start_server()
     says(fed, "oslo", f"Connected again to localhost:{fed.port}.")
     says(fed, "server", "Site oslo connected from 127.0.0.1, silograph ")
@@ -100,7 +98,7 @@ def test_a_server_that_falls_silent_is_noticed(fed: RealFederation) -> None:
         assert "takes connections, and then does not answer" in last(fed, "oslo")
     finally:
         process.resume()
-    eventually(lambda: last(fed, "oslo").startswith("Connected again"), 60)
+    eventually(lambda: last(fed, "oslo").startswith("Connected again"))
 
 
 class StallingProxy:
@@ -110,7 +108,8 @@ class StallingProxy:
         self.target, self.stalled = target, threading.Event()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._open: list[socket.socket] = [self._listener]
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._thread = threading.Thread(target=self._accept, daemon=True)
+        self._thread.start()
 
     @property
     def port(self) -> int:
@@ -120,10 +119,11 @@ class StallingProxy:
         while True:
             try:
                 near, _ = self._listener.accept()
+                self._open.append(near)
                 far = socket.create_connection(("127.0.0.1", self.target))
+                self._open.append(far)
             except OSError:
                 return
-            self._open += [near, far]
             for here, there in ((near, far), (far, near)):
                 threading.Thread(target=self._pass, args=(here, there), daemon=True).start()
 
@@ -138,7 +138,11 @@ class StallingProxy:
             return
 
     def close(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)  # ends the thread that waits there; a close alone does not
+        self._thread.join()
         for one in self._open:
+            with contextlib.suppress(OSError):  # the other side may be gone
+                one.shutdown(socket.SHUT_RDWR)
             one.close()
 
 
@@ -158,9 +162,9 @@ def test_a_network_that_swallows_all_is_noticed_and_the_connection_made_anew(fed
         fed.start_site("kyoto")
         says(fed, "kyoto", f"Connected to localhost:{proxy.port}.")
         proxy.stalled.set()
-        says(fed, "kyoto", "is away since", NOTICED + 5)
+        says(fed, "kyoto", "is away since", NOTICED)
         proxy.stalled.clear()  # for new connections; the old one stays cut
-        says(fed, "kyoto", "Connected again", 60)
+        says(fed, "kyoto", "Connected again")
         fed.stop_site("kyoto")
 
 

@@ -261,7 +261,7 @@ def waiting(scene: Scene) -> None:
         (other_nvflare, "NVFlare", "wrong", "2.7.0 at the server"),
         (bad_settings, "settings", "wrong", "min_sites: expected a whole number"),
         (no_room, "budget", "warning", "0 of 0 openings without noise are left"),
-        (waiting, "studies", "warning", "1 wait for approval"),
+        (waiting, "studies", "warning", "1 waits for approval"),
     ],
 )
 def test_a_planted_fault_is_named(scene: Scene, plant: Plant, check: str, state: str, words: str) -> None:
@@ -272,6 +272,7 @@ def test_a_planted_fault_is_named(scene: Scene, plant: Plant, check: str, state:
     assert found.state == state
     assert worst(findings) == state
     assert found.cure or ". " in found.found  # what to do is said
+    assert "\n" not in found.found + found.cure
 
 
 def test_what_does_not_speak_tls_is_told_from_what_does_not_answer(

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from silograph.federation.site import contact
 from silograph.federation.site.contact import AWAY_SECONDS, PATIENCE_SECONDS, VERSION, Contact, read_connection
 
 WELL = {"kind": "answer", "to": "heartbeat", "code": "ok", "error": ""}
@@ -110,6 +111,17 @@ def test_the_next_host_knows_what_the_server_said_of_itself_but_is_not_connected
     assert site.state == "away"
     again = Site(site.path.parent)
     assert (again.state, read_connection(site.path).version) == ("connecting", "1.2")
+
+
+def test_a_disk_that_takes_nothing_more_ends_nobody(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(contact, "write_bytes", full)
+    site.contact.hear(WELL)
+    complaint, connected = site.news()
+    assert complaint.startswith("connection.json cannot be written (No space left on device)")
+    assert connected == f"Connected to {SERVER}."
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"server": 1, "more": 2}'])

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from silograph._util.terminal import visible
+from silograph.errors import SilographError
 from silograph.federation.folders import SiteFolder
 from silograph.federation.site.approvals import Approvals, sha_of
 from silograph.federation.site.notices import Runs, Waiting
@@ -80,6 +81,21 @@ def test_the_program_gets_the_study_as_data_and_only_once(site: SiteFolder, tmp_
     assert f"Asked for by: {visible(HOSTILE)}, " in call["text"]
     assert not [line for line in call["text"].splitlines() if line.startswith(("~", "$", "`"))]
     assert not list(tmp_path.rglob("ran"))
+
+
+def test_a_program_is_called_as_soon_as_the_file_that_names_it_can_be_read(site: SiteFolder) -> None:
+    name_program(site, sys.executable, "-c", "open('called', 'w')")
+    text, said = site.settings.read_text(), list[str]()
+    site.settings.write_text("nonsense")
+    wait(site)
+    waiting = Waiting(site, said.append)
+    for _ in range(2):
+        with pytest.raises(SilographError, match=r"site\.toml"):
+            waiting.look()
+    assert len(said) == 1  # of the study; the host says the error
+    site.settings.write_text(text)
+    waiting.look()
+    eventually((site.path / "called").exists, 30)
 
 
 def pending(site: SiteFolder):

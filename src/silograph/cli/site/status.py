@@ -148,6 +148,6 @@ def show_diagnosis(home: Path, *, quick: bool, as_json: bool) -> None:
 
 def _show(finding: Finding) -> None:
     typer.secho(f"{finding.state:<9}", fg=COLOURS[finding.state], nl=False)
-    typer.echo(f"{finding.check:<15}" + visible(finding.found, lines=True))
+    typer.echo(f"{finding.check:<15}{visible(finding.found)}")
     if finding.cure:
-        typer.echo(f"{'':<24}→ {visible(finding.cure, lines=True)}")
+        typer.echo(f"{'':<24}→ {visible(finding.cure)}")

@@ -182,7 +182,7 @@ def check_table(folder: SiteFolder, settings: SiteSettings) -> list[Finding]:
     try:
         whole = read_whole(settings, folder.path, nodes)
     except (Refused, SilographError, OSError) as error:
-        return [_wrong("table", str(error), MEND)]
+        return [_unreadable(error)]
     return list(_limits(whole, settings)) or [_ok("table", f"{whole.summary}, all of it read")]
 
 
@@ -198,8 +198,14 @@ def check_table_names(folder: SiteFolder, settings: SiteSettings) -> list[Findin
                 found = f"{table.path}: has nodes that the federation has not: {list_names(strangers)}"
                 return [_wrong("table", found, "Drop these columns: drop in site.toml")]
     except (SilographError, OSError) as error:
-        return [_wrong("table", str(error), MEND)]
+        return [_unreadable(error)]
     return [_ok("table", f"{settings.data_shown}: is there, and has nodes of the federation; its rows were not read")]
+
+
+def _unreadable(error: Exception) -> Finding:
+    """An error in a table says on its second line, if it has one, what to do."""
+    found, _, cure = str(error).partition("\n")
+    return _wrong("table", found, cure or MEND)
 
 
 def _limits(whole: WholeData, settings: SiteSettings) -> Iterator[Finding]:
@@ -321,7 +327,7 @@ def check_budget(folder: SiteFolder, settings: SiteSettings) -> list[Finding]:
         left = max(0, settings.sums_total - spent.sums)
         found = f"{left} of {settings.sums_total} openings without noise are left (sums_total)"
     else:
-        return [_ok("budget", f"{spent.sums} openings without noise so far; site.toml sets no limit")]
+        return [_ok("budget", f"openings without noise so far: {spent.sums}; site.toml sets no limit")]
     if left:
         return [_ok("budget", found)]
     return [_warning("budget", f"used up: {found}", "See: silograph site budget")]
@@ -334,7 +340,7 @@ def check_waiting(folder: SiteFolder) -> list[Finding]:
         return [_ok("studies", "none waits for approval")]
     names = ", ".join(study.sha for study in waiting[:3])
     more = f" and {len(waiting) - 3} more" if len(waiting) > 3 else ""
-    found = f"{len(waiting)} wait for approval: {names}{more}"
+    found = f"{len(waiting)} {'waits' if len(waiting) == 1 else 'wait'} for approval: {names}{more}"
     return [_warning("studies", found, "Read, then approve or reject: silograph site approve HASH")]
 
 

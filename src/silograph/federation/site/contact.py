@@ -125,7 +125,10 @@ class Contact:
             self._write()
 
     def _write(self) -> None:
-        write_bytes(self._path, json.dumps(asdict(self.known), indent=1).encode())
+        try:
+            write_bytes(self._path, json.dumps(asdict(self.known), indent=1).encode())
+        except OSError as error:  # a full disk is no reason to end
+            self._say(f"{self._path.name} cannot be written ({error.strerror}): site status will tell what was before.")
 
 
 def read_connection(path: Path) -> Connection | None:

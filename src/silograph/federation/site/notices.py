@@ -7,7 +7,7 @@ also told to a program of the site's people, if site.toml names one (`on_pending
 import json
 import shlex
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -42,30 +42,32 @@ class Waiting:
         changed = self._folder.pending.stat().st_mtime_ns if self._folder.pending.exists() else 0
         if changed == self._seen:
             return
-        self._seen = changed
         studies = Approvals(self._folder.path).pending()
         for study in studies:
             if self._said.get(study.sha) != study.when:
                 self._tell(study)
+                self._said[study.sha] = study.when
+            self._call(study, studies)
         self._said = {study.sha: study.when for study in studies}
+        self._seen = changed  # last: what failed is tried again
 
     def _tell(self, study: Pending) -> None:
-        name, folder = name_of(study.path), shlex.quote(str(self._folder.path))
+        folder = shlex.quote(str(self._folder.path))
         self._say(
-            f"The study {name!r}, asked for by {study.asked_by!r}, waits for approval. Read it, then approve or reject "
-            f"it: silograph site approve {study.sha} --folder {folder}"
+            f"The study {name_of(study.path)!r}, asked for by {study.asked_by!r}, waits for approval. Read it, then "
+            f"approve or reject it: silograph site approve {study.sha} --folder {folder}"
         )
-        told = self._read_told()
-        program = read_site(self._folder.path).on_pending
+
+    def _call(self, study: Pending, studies: Sequence[Pending]) -> None:
+        """Call the program, unless it was told of this study."""
+        told, program = self._read_told(), read_site(self._folder.path).on_pending
         if not program or told.get(study.sha) == study.when:
             return
-        waiting = {one.sha: one.when for one in Approvals(self._folder.path).pending()}
+        kept = {one.sha: told[one.sha] for one in studies if one.sha in told} | {study.sha: study.when}
         # First: a program that a crash keeps from being called is missed, one called twice is two mails
-        kept = {sha: when for sha, when in told.items() if sha in waiting} | {study.sha: study.when}
         write_bytes(self._folder.told, json.dumps(kept).encode())
-        thread = threading.Thread(target=call, args=(program, self._folder, study, name, self._say), name="on_pending")
-        thread.daemon = True
-        thread.start()
+        what = (program, self._folder, study, name_of(study.path), self._say)
+        threading.Thread(target=call, args=what, daemon=True, name="on_pending").start()
 
     def _read_told(self) -> dict[str, Any]:
         try:
