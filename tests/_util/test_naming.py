@@ -6,7 +6,8 @@ from threading import Barrier
 
 import pytest
 
-from silograph._util.naming import as_join_option, as_key, as_option, as_parameter, naming, setting
+from silograph._util.naming import SITE_KEYS, as_join_option, as_key, as_option, as_parameter, naming, setting
+from silograph.federation.site.settings import SECTIONS
 
 
 @pytest.mark.parametrize(
@@ -36,6 +37,10 @@ def test_who_joins_has_options_only_for_what_join_can_be_told():
     with naming(as_join_option):
         assert setting("drop", ["age", "site"]) == "--drop age --drop site"
         assert setting("keep_rows", "good") == 'keep_rows = "good" in site.toml'
+
+
+def test_what_a_site_reads_by_is_in_its_own_file():
+    assert set(SITE_KEYS) < set(SECTIONS["table"])
 
 
 def test_a_name_from_a_table_can_be_pasted_into_a_shell():

@@ -12,7 +12,7 @@ from contextvars import ContextVar
 
 Way = Callable[[str, object], str]  # from a setting's name and value, None for no value in particular
 
-SITE_KEYS = ("drop", "key", "header", "keep_rows")  # of site.toml; what else a site reads by, the study says
+SITE_KEYS = ("drop", "key", "header", "keep_rows", "groups", "groups_column")  # of site.toml; else, the study says
 JOIN_OPTIONS = ("drop", "key", "header")
 OPTIONS = {"masked": "--open-sums"}  # called otherwise than in Python
 

@@ -195,7 +195,8 @@ def _two_groups(
         lost = [one for one in between if one not in there]
         if lost or len(set(between)) != 2:
             raise ParameterError(
-                f"between: expected two groups of column {column!r} ({list_names(there)}), got {list_names(between)}."
+                f"{setting('between')}: expected two groups of column {column!r} ({list_names(there)}), "
+                f"got {list_names(between)}."
             )
         return between
     gaps = [silo for silo, its in label.items() if is_gap(its)]

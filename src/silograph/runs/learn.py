@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from silograph._util.naming import setting
 from silograph.analysis.choosing import Telling, learn_study
 from silograph.analysis.newcomers import LeftOut, leave_out, rows_to_halve
 from silograph.analysis.scores import StudyScores, has_scores, scores_of
@@ -79,7 +80,8 @@ def learn_files(
     if out is not None:
         check_output(Path(out), force=force)
     elif force:
-        raise ParameterError("force: there is nothing to replace without out. Name the folder, or leave it out.")
+        where = setting("out")
+        raise ParameterError(f"{setting('force', True)}: there is nothing to replace. Name the folder ({where}).")
     folder = None if out is None else Path(out)
     if newcomer is not None:
         return learn_newcomer(newcomer, folder, on_progress)

@@ -35,7 +35,7 @@ class People:
         """The column's name; raises unless there is one."""
         if name not in self.columns:
             known = list_names(self.columns) or "none"
-            raise ParameterError(f"{option}: expected a column of {self.source} ({known}), got {name!r}.")
+            raise ParameterError(f"{setting(option)}: expected a column of {self.source} ({known}), got {name!r}.")
         return name
 
     def group_column(self, name: str | None, *, option: str) -> str:
@@ -44,7 +44,7 @@ class People:
             return self.check_column(name, option=option)
         if len(self.columns) != 1:
             raise ParameterError(
-                f"{option}: expected one column of groups beside {self.key!r} in {self.source}, got "
+                f"{setting(option)}: expected one column of groups beside {self.key!r} in {self.source}, got "
                 f"{list_names(self.columns) or 'none'}. Name it."
             )
         return self.columns[0]

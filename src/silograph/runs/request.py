@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from silograph._util.checks import check_whole
+from silograph._util.naming import setting
 from silograph._util.plain import from_plain
 from silograph.analysis.false_edges import check_threshold
 from silograph.analysis.newcomers import check_newcomers
@@ -49,7 +50,7 @@ class AnalysisRequest:
             )
         for name in ("stable", "quorum"):
             if getattr(self, name) is not None and not self.stability:
-                raise ParameterError(f"{name}: it needs half-samples. Give stability, too, such as 50.")
+                raise ParameterError(f"{setting(name)}: it needs half-samples. Add {setting('stability', 50)}.")
         check_threshold(self.threshold)
         if self.quorum is not None:
             check_whole("quorum", self.quorum, least=1)

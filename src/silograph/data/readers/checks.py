@@ -95,7 +95,8 @@ def check_finite(
     line, text = (row + 1, plain_cell(value)) if find is None else find(row, column)
     cure = "Mend the cell, or drop its row or its column." if np.isinf(value) else no_guess()
     if np.isnan(values[:, column]).all():
-        cure = f"The column seems to be empty. Drop it, or, {may_lack()}."
+        drop = "Drop it" if find is None else f"Drop it ({setting('drop', [names[column]])})"
+        cure = f"The column seems to be empty. {drop}, or, {may_lack()}."
     raise SignalError(f"{source}, row {line}, column {names[column]!r}: expected a finite number, got {text}.\n{cure}")
 
 

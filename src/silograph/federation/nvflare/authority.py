@@ -20,6 +20,7 @@ from pathlib import Path
 
 from silograph._util.documents import parse_json
 from silograph._util.files import make_folder, write_bytes, writing, writing_folder
+from silograph._util.naming import setting
 from silograph.errors import OutputError, ProtocolError, SilosError
 from silograph.federation.folders import FederationFolder
 from silograph.federation.identity import public_key_fingerprint, request_fingerprint
@@ -49,7 +50,7 @@ def new_kits(
         nodes=None if nodes is None else tuple(nodes),
     )  # fmt: skip
     if folder.exists() and any(folder.iterdir()):
-        raise OutputError(f"{folder}: exists already. Choose a new folder for the new federation.")
+        raise OutputError(f"{folder}: exists already. Choose another for the new federation ({setting('folder')}).")
     with writing_folder(folder, replace=False) as beside:
         made = FederationFolder(beside)
         invitation = _fill(made, draft)

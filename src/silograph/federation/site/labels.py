@@ -21,7 +21,7 @@ def read_labels(settings: SiteSettings, folder: Path, tables: Sequence[FoundTabl
         return None
     try:
         people = read_people(folder / settings.groups)
-        column = people.group_column(settings.groups_column, option="[table] groups_column")
+        column = people.group_column(settings.groups_column, option="groups_column")
         rows = people.rows_of([table.name for table in tables], "ignore")
     except SilographError as error:
         raise Refused("groups", str(error)) from error
