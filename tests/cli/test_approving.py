@@ -276,28 +276,31 @@ def test_the_status_of_a_federation_does_nothing_to_a_terminal():
         "last_seen": 0,
         "version": ANSI,
         "data": ANSI,
+        "told": 0,
     }
     run = {
         "run": ANSI,
         "study": ANSI,
         "sites": [ANSI],
-        "state": ANSI,
+        "state": "waiting",
+        "why": ANSI,
+        "since": 50.0,
+        "begun": 0,
         "stage": ANSI,
         "round": 1,
         "gap": None,
         "last": 0,
     }
-    server = {"address": "x:1", "answers": True}
-    console = Console(width=400, record=True, file=StringIO())
-    console.print(
-        status_tables({"federation": "f", "server": server, "sites": [site], "runs": [run], "notices": [ANSI]})
-    )
+    server = {"address": "x:1", "answers": True, "version": ANSI}
+    data = {"federation": "f", "server": server, "now": 7300.0, "sites": [site], "runs": [run]}
+    console = Console(width=600, record=True, file=StringIO())
+    console.print(status_tables(data))
+    console.print(status_tables(data | {"runs": [run | {"state": ANSI}]}))
     assert nothing_moves(console.export_text())
-    restored = status_tables(
-        {"federation": "f", "server": server, "sites": [site | {"data": "restored"}], "runs": [], "notices": []}
-    )
-    console.print(restored)
-    assert "silograph site restored" in console.export_text()
+    console.print(status_tables(data | {"sites": [site | {"data": "restored", "told": 1.0}], "runs": []}))
+    said = console.export_text()
+    assert "silograph site restored" in said
+    assert "(2 h ago)" in said  # what it told earlier is marked as such
 
 
 def test_notes_and_errors_of_a_run_do_nothing_to_a_terminal(capsys):

@@ -94,7 +94,7 @@ def status_tables(data: dict[str, Any]) -> Group:
     server, now = data["server"], data["now"]
     answers = f"answers (silograph {server['version']})" if server["answers"] else "does not answer"
     title = f"{data['federation']}: the server at {server['address']} {answers}"
-    table = Table(title=Text(title), title_justify="left")
+    table = Table(title=Text(visible(title)), title_justify="left")
     for name in ("site", "joined", "connected", "last seen", "version", "data"):
         table.add_column(name)
     for site in data["sites"]:
