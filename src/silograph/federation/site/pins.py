@@ -9,6 +9,7 @@ The site's own key counts as pinned. Everything is read anew each time, so that 
 """
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -147,14 +148,15 @@ def unpinned(folder: Path) -> list[str]:
     return [site for site in read_invitation(SiteFolder(folder).invitation).sites if site not in believed]
 
 
-def acquaintances(folder: Path) -> set[str]:
-    """The sites that this one's people were invited with, or whose key they pinned since."""
-    return {*read_invitation(SiteFolder(folder).invitation).sites, *Pins(folder).all()}
+def strangers(folder: Path, sites: Iterable[str]) -> list[str]:
+    """Those sites that this one's people were not invited with, and whose key they did not pin since."""
+    later = set(sites) - set(read_invitation(SiteFolder(folder).invitation).sites)
+    return sorted(later - set(Pins(folder).all())) if later else []
 
 
 def describe_newcomers(folder: Path, study: StudyFile) -> list[str]:
     """Of a study that is to be approved: whom it brings that this site's people know nothing of."""
-    new = [site for site in study.sites or () if site not in acquaintances(folder)]
+    new = strangers(folder, study.sites or ())
     return [
         f"{', '.join(new)} joined later than this site, and is not pinned here. To approve this study is to take part "
         "with it: ask its own people who they are."

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from silograph._util.naming import as_key, naming
-from silograph.errors import OutputError, ProtocolError
+from silograph.errors import OutputError, ParameterError, ProtocolError
 from silograph.federation.envelope import SignedMessage, VerifiedMessage, open_message
 from silograph.federation.folders import SiteFolder
 from silograph.federation.identity import Signer, Trust, public_key_fingerprint
@@ -31,7 +31,7 @@ from silograph.federation.site.counters import count_table_round
 from silograph.federation.site.gate import Gate
 from silograph.federation.site.masking import check_pins
 from silograph.federation.site.parsing import contents_of, parse_hello, parse_n_silos, parse_scalars, plain_entries
-from silograph.federation.site.pins import Pins, acquaintances
+from silograph.federation.site.pins import Pins, strangers
 from silograph.federation.site.reading import FullReading, note_read, problem_of
 from silograph.federation.site.restored import check_witness
 from silograph.federation.site.run import LEARN, SETUP, Asked, SiteRun, open_site_run
@@ -277,14 +277,13 @@ class SiteService:
         They know those that they were invited with, those whose key they pinned, and those named in a study that they
         have read and approved. So a site that came later takes part in nothing that they agreed to before.
         """
+        read = () if self._approvals.get(study.sha256) is None else study.sites or ()
         try:
-            known = acquaintances(self.folder.path)
-        except ProtocolError as error:
+            unknown = strangers(self.folder.path, set(silos) - set(read))
+        except (ProtocolError, ParameterError) as error:
             raise Refused("sites", str(error)) from error
-        if self._approvals.get(study.sha256) is not None:
-            known |= set(study.sites or ())
-        if strangers := set(silos) - known:
-            raise Refused("sites", f"{', '.join(sorted(strangers))}: not in {self.folder.invitation.name}, nor pinned")
+        if unknown:
+            raise Refused("sites", f"{', '.join(unknown)}: not in {self.folder.invitation.name}, nor pinned")
         if len(silos) < self.settings.min_sites:
             raise Refused("sites", f"{len(silos)} sites, site.toml asks for {self.settings.min_sites} at least")
 
