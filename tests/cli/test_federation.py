@@ -781,7 +781,8 @@ def test_a_run_of_this_machine_is_not_resumed_by_a_federation(here):
 
 def test_a_status_without_a_server_tells_so_and_what_is_known(here):
     port = read_invitation(Path("brain-study/federation.json")).port
-    why = f"The server at localhost:{port} does not answer: nothing listens on that port. Start it there: silograph "
+    place = f"The server at localhost:{port} does not answer: nothing listens at port {port} of localhost."
+    why = f"{place} Start it there: silograph "
     data = json.loads(silograph("federation", "status", "--json", code=1).stdout)
     about = {"address": f"localhost:{port}", "answers": False, "why": f"{why}federation start.", "version": None}
     assert data["server"] == about

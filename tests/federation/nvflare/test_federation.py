@@ -287,7 +287,7 @@ def test_a_server_that_is_away_is_waited_for_and_asked_for(fed, tmp_path):
     fed.stop_server()
     try:
         process = fed.start_run(text, out)
-        said = eventually_says(process, "does not answer: nothing listens on that port.")
+        said = eventually_says(process, "does not answer: nothing listens at port")
         assert "Start it there: silograph federation start. Waiting for it; what was begun there goes on." in said
     finally:
         fed.start_server()

@@ -23,13 +23,13 @@ from silograph._util.locks import lock
 from silograph.cli.app import app
 from silograph.federation.folders import HOST_FILE, SiteFolder
 from silograph.federation.invitation import Invitation, read_invitation, write_invitation
+from silograph.federation.reach import reach
 from silograph.federation.refusals import Refused
 from silograph.federation.site import checks
 from silograph.federation.site.approvals import Approvals, sha_of
 from silograph.federation.site.audit import AuditLog
 from silograph.federation.site.checks import Finding, diagnose, worst
 from silograph.federation.site.contact import Contact
-from silograph.federation.site.reach import reach
 from silograph.federation.site.restored import check_witness
 from silograph.federation.site.settings import SiteSettings, write_site
 from testing.consortium import NODES, write_table
@@ -243,11 +243,11 @@ def waiting(scene: Scene) -> None:
         (few_samples, "table", "wrong", "fewer samples than the 20"),
         (no_table, "table", "wrong", "table.csv"),
         (expired, "certificate", "wrong", "This site's certificate ended on"),
-        (expired, "server's root", "wrong", "the server refuses this site's certificate, which ended on"),
+        (expired, "server's root", "wrong", "the server refuses our certificate, which ended on"),
         (not_valid_yet, "certificate", "wrong", "by this clock"),
         (nearly_expired, "certificate", "warning", "in 30 days"),
         (foreign, "certificate", "wrong", "the federation's root certificate has not signed it"),
-        (foreign, "server's root", "wrong", "localhost does not accept this site's certificate"),
+        (foreign, "server's root", "wrong", "localhost does not accept our certificate"),
         (of_another_site, "certificate", "wrong", "is of 'lima', site.toml says 'oslo'"),
         (other_key, "key", "wrong", "expected the RSA key of client.crt, got another"),
         (unreadable_key, "key", "wrong", "the key or its certificate cannot be read"),

@@ -20,11 +20,11 @@ from silograph.federation.certificates import certificate_ends, site_warnings
 from silograph.federation.folders import SiteFolder
 from silograph.federation.invitation import read_invitation
 from silograph.federation.nvflare.hosting import running
+from silograph.federation.reach import Reached, reach
 from silograph.federation.site.checks import Finding, diagnose, worst
 from silograph.federation.site.contact import shown
 from silograph.federation.site.data import tables_of
 from silograph.federation.site.notices import name_of
-from silograph.federation.site.reach import Reached, reach
 from silograph.federation.site.settings import SiteSettings, read_site
 from silograph.federation.site.standing import Standing, plain_standing, standing_of
 

@@ -18,9 +18,9 @@ from silograph.federation.invitation import read_invitation
 from silograph.federation.nvflare.handshakes import Handshakes
 from silograph.federation.nvflare.host_log import HostLog
 from silograph.federation.nvflare.host_pipe import Event
+from silograph.federation.reach import Reached, reach
 from silograph.federation.site.contact import Contact
 from silograph.federation.site.notices import Runs, Waiting
-from silograph.federation.site.reach import Reached, reach
 
 LOOK_SECONDS = 1.0  # between two looks
 DAY = 86_400.0  # seconds between two looks at certificates; `start` has said what there was to say

@@ -24,13 +24,13 @@ from silograph.federation.certificates import ASK_COORDINATOR, certificate_ends,
 from silograph.federation.folders import Kit, SiteFolder
 from silograph.federation.identity import read_signer
 from silograph.federation.invitation import read_invitation
+from silograph.federation.reach import STEPS, reach
 from silograph.federation.refusals import Refused
 from silograph.federation.site.approvals import Approvals
 from silograph.federation.site.audit import AuditLog, entries, verify
 from silograph.federation.site.budget import Budget
 from silograph.federation.site.contact import FAR_OFF, Connection, read_connection, shown
 from silograph.federation.site.data import table_options, tables_of
-from silograph.federation.site.reach import STEPS, reach
 from silograph.federation.site.restored import read_witness
 from silograph.federation.site.settings import SiteSettings, read_site
 from silograph.federation.site.spending import more_that_fit, spent_by

@@ -139,8 +139,8 @@ def _context(kit: Kit) -> ssl.SSLContext:
     except OSError as error:  # of which ssl.SSLError is one
         raise _FaultError(
             "certificate",
-            f"this site's own certificate and key cannot be used ({getattr(error, 'reason', None) or error.strerror})",
-            "See what `silograph site doctor` says of them",
+            f"our own certificate and key cannot be used ({getattr(error, 'reason', None) or error.strerror})",
+            "Put them back; at a site, `silograph site doctor` says more",
         ) from error
     context.set_alpn_protocols(["h2"])  # gRPC ends a connection without
     return context
@@ -176,8 +176,8 @@ def _not_believed(error: ssl.SSLCertVerificationError, host: str, port: int) -> 
         return f"the server's certificate is not for the name {host!r}", "Ask the coordinator for the right name"
     who = "" if shown is None else f", issued by {_common_name(shown.issuer)!r} for {_common_name(shown.subject)!r}"
     return (
-        f"{host}:{port} shows a certificate of another federation{who}: the root certificate that this site was "
-        "invited with has not signed it",
+        f"{host}:{port} shows a certificate of another federation{who}: the root certificate that we know "
+        "it by has not signed it",
         "Ask the coordinator, by telephone, which is right: somebody may pose as the server",
     )
 
@@ -203,10 +203,10 @@ def _we_are_refused(kit: Kit, host: str, how: str) -> tuple[str, str]:
         ends = certificate_ends(kit.certificate)
         if ends <= datetime.now(UTC):
             return (
-                f"the server refuses this site's certificate, which ended on {ends:%Y-%m-%d}",
+                f"the server refuses our certificate, which ended on {ends:%Y-%m-%d}",
                 "Ask the coordinator for a new one, then: silograph site renew SITE.signed.zip",
             )
     return (
-        f"{host} does not accept this site's certificate ({how}, and does not say why)",
+        f"{host} does not accept our certificate ({how}, and does not say why)",
         "Ask the coordinator what the server's log says, and whether the clock there is right",
     )
