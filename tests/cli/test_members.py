@@ -12,10 +12,10 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from silograph.audit.consortium import make_identity
 from silograph.cli.app import app
-from silograph.cli.federation.members import notices
 from silograph.federation.certificates import certificate_ends
 from silograph.federation.fingerprints import shown_fingerprint
 from silograph.federation.folders import FederationFolder, SiteFolder
+from silograph.federation.members import notices
 from silograph.federation.nvflare import hosting
 from silograph.federation.nvflare.authority import new_kits, site_key
 from silograph.federation.nvflare.kits import install_kit, make_request
@@ -103,7 +103,7 @@ def test_a_revoked_site_comes_back_with_a_new_key_and_its_settings(here: Path) -
     assert shown_fingerprint(str(old)) in silograph("federation", "revoke", "oslo")
     silograph("federation", "renew", "oslo", code=1, says="its key was revoked")
     silograph("federation", "approve", "oslo/oslo.request.zip", "--force", code=1, says="a key that was revoked")
-    assert "The key of oslo was revoked: it cannot connect" in notices(here / "brains")[-1]
+    assert "The key of oslo was revoked: it cannot connect" in notices(FederationFolder(here / "brains"))[-1]
     silograph(
         "site", "request", "brains/brains.invite", "--site", "oslo", code=1, says="stolen or revoked: stop the site"
     )
@@ -116,7 +116,7 @@ def test_a_revoked_site_comes_back_with_a_new_key_and_its_settings(here: Path) -
     new = site_key(here / "brains", "oslo")
     assert new != old
     assert shown_fingerprint(str(new)) in said
-    assert notices(here / "brains") == []
+    assert notices(FederationFolder(here / "brains")) == []
     assert (here / "oslo" / "site.toml").read_text() == SETTINGS
 
 

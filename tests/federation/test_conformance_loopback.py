@@ -173,6 +173,9 @@ def test_a_finished_run_that_is_conducted_again_ends_the_same(tmp_path):
     first = digests(consortium.finish(run))
     transport = Loopback(consortium.services())
     assert digests(consortium.finish(run, transport)) == first
+    assert transport.asked == []  # a job that had waited in the engine's queue: all is done
+    (run.folder / "outcome.json").unlink()  # the server died before it noted the end
+    assert digests(consortium.finish(run, transport)) == first
     assert len(transport.asked) == 2 * len(SITES)  # hello and finish: no round is asked again
 
 

@@ -154,7 +154,7 @@ def test_the_comparison_goes_with_the_run_and_the_command_tells_it(tmp_path):
     adopt_results(out, results)
     assert (out / "compare" / "first" / "graph.npz").is_file()
     assert write_report(out).is_file()
-    assert said(out) in _notes(read_run(out).record, run, 5)
+    assert said(out) in _notes(read_run(out).record, out, 5)
     with pytest.raises(GraphError, match="the run's compare/ has Welch's test"):
         compare_groups(out, dict.fromkeys(SITES, "a"))
 

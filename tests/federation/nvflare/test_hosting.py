@@ -24,6 +24,14 @@ def test_the_hosts_give_no_python_path_on(monkeypatch: pytest.MonkeyPatch) -> No
     assert _environment({"PYTHONPATH": "chosen"})["PYTHONPATH"] == "chosen"
 
 
+def test_numeric_libraries_are_told_what_they_are_told_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which processor OpenBLAS takes for granted decides last bits, and graphs are promised to the last bit."""
+    from silograph.federation.nvflare.hosting import _environment
+
+    monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")
+    assert _environment(None)["OPENBLAS_CORETYPE"] == "Haswell"
+
+
 def test_what_has_no_kit_is_not_hosted(tmp_path: Path) -> None:
     with pytest.raises(SilosError, match="silograph site join"):
         host_site(tmp_path)

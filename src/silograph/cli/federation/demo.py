@@ -24,6 +24,7 @@ from silograph.privacy.settings import LEAST_MASKED_SITES
 
 NAMES = ("oslo", "lima", "kyoto", "nairobi", "quito", "hanoi", "tunis", "perth")
 N_NODES, N_SAMPLES = 30, 200
+GRAPH = "graph.npz"  # not edges.csv: where the rows are, it has partial correlations, too
 MARKER, ALONE = ".silograph-demo", "pooled-on-one-machine"
 CONNECT_SECONDS = 60.0
 
@@ -186,8 +187,8 @@ def _compare(show: _Show, out: Path, sites: Sequence[str], *, shared: bool) -> N
 
 
 def _tell_same(out: Path, there: str, alone: str) -> None:
-    first, second = (sha256_of(out / part / "edges.csv")[:16] for part in (there, f"{ALONE}/{alone}"))
-    typer.echo(f"{there}/edges.csv  {first}…  {'identical' if first == second else f'DIFFERENT: {second}…'}")
+    first, second = (sha256_of(out / part / GRAPH)[:16] for part in (there, f"{ALONE}/{alone}"))
+    typer.echo(f"{there}/{GRAPH}  {first}…  {'identical' if first == second else f'DIFFERENT: {second}…'}")
 
 
 def _free_port() -> int:

@@ -41,10 +41,10 @@ _FIRST_WAIT, _LONGEST_WAIT, _GOOD_LIFE = 1.0, 30.0, 60.0  # seconds
 _END_SECONDS = 8.0  # for a process to end by itself after SIGTERM
 # What a process needs of its surroundings. Not PYTHONPATH: what is imported at a site is what is installed there.
 _KEPT_VARIABLES = (
-    "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "MKL_NUM_THREADS", "NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS",
-    "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "PATH", "SSL_CERT_DIR", "SSL_CERT_FILE", "TMPDIR", "TZ", "USER",
+    "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SSL_CERT_DIR", "SSL_CERT_FILE", "TMPDIR", "TZ", "USER",
     "VIRTUAL_ENV", "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY",
 )  # fmt: skip
+_KEPT_PREFIXES = ("BLIS_", "MKL_", "NUMBA_", "OMP_", "OPENBLAS_")  # bits depend on what numeric libraries are told
 
 # Read by the jobs' processes unless the job says otherwise: end at once when all is done; miss a dead site soon
 _PACE = {
@@ -118,7 +118,9 @@ def _command(kind: str, kit: Kit, *settings: str) -> tuple[str, ...]:
 
 
 def _environment(added: Mapping[str, str] | None) -> dict[str, str]:
-    kept = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
+    kept = {
+        name: value for name, value in os.environ.items() if name in _KEPT_VARIABLES or name.startswith(_KEPT_PREFIXES)
+    }
     # PYTHONSAFEPATH: else the kit's folder, the working directory of every job, would be searched for modules
     return {**kept, **_PACE, **_MEMORY, "PYTHONSAFEPATH": "1", **(added or {})}
 
