@@ -10,7 +10,8 @@ from silograph.report.reading import reading
 
 def data_of(page):
     """The data inside a page."""
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page.read_text("utf-8"), re.DOTALL)
+    element = r'<script type="application/json" id="data"[^>]*>(.*?)</script>'
+    found = re.search(element, page.read_text("utf-8"), re.DOTALL)
     return json.loads(found.group(1))
 
 

@@ -1,6 +1,8 @@
 """The commands `silograph federation …`, for the consortium's engineer."""
 
+import contextlib
 import json
+import shlex
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -20,6 +22,7 @@ from silograph.cli.output import (
     guard,
     need_nvflare,
     run_guarded,
+    say,
     tell,
     warn,
 )
@@ -113,18 +116,35 @@ def start(folder: Folder = None, systemd: Systemd = False) -> None:
         host_server(home, say=typer.echo)
 
 
-@app.command(help="The sites: joined or not, last seen, version, data ready or not; and the runs.")
+STATUS_HELP = """The sites: joined or not, last seen, version, data ready or not; and the runs.
+
+With [bold]--page[/bold], a page in the browser instead, which stays up to date until Ctrl-C: sites, runs, the certified
+gap as it falls, and what happened. It needs no server: a file beside it has the data.
+"""
+
+
+@app.command(help=STATUS_HELP)
 @guard()
 def status(
     folder: Folder = None,
     quick: Annotated[bool, typer.Option("--quick", help="Do not ask the sites anew for version and data.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    page: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Keep a page up to date, such as status.html, to look at in a browser."),
+    ] = None,
 ) -> None:
     """Show how things are."""
     need_nvflare()
     from silograph.cli.federation.status import status_data, status_tables
 
-    data = status_data(federation_folder(folder), ask=not quick)
+    home = federation_folder(folder)
+    if page is not None:
+        if as_json:
+            raise ParameterError("--page, --json: give one of them.")
+        _keep_page(page, home, ask=not quick)
+        return
+    data = status_data(home, ask=not quick)
     if as_json:
         typer.echo(json.dumps(data, indent=2))
     else:
@@ -133,6 +153,16 @@ def status(
         warn(text)
     if not data["server"]["answers"]:
         raise SilosError(data["server"]["why"])
+
+
+def _keep_page(page: Path, home: Path, *, ask: bool) -> None:
+    from silograph.cli.federation.live import LivePage, keep_page
+    from silograph.federation.nvflare.session import lead_session
+
+    command = f"silograph federation status --page {shlex.quote(str(page))}"
+    with lead_session(home) as session, contextlib.suppress(KeyboardInterrupt):
+        live = LivePage(page, home, session, command=command)
+        keep_page(live, ask=ask, begun=lambda: say(f"Open {page} in a browser. It is kept up to date until Ctrl-C."))
 
 
 @app.command(help="The runs that the server has: running, waiting (for what), stopped (why), abandoned or done.")
@@ -246,6 +276,10 @@ def run(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier run in --out.")] = False,
     report: Annotated[bool, typer.Option("--report", help="Also write report.html, a page to look at.")] = False,
+    page: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Keep a page up to date while it runs, such as live.html, for a browser."),
+    ] = None,
     folder: Folder = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the run's record as JSON instead of a table.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
@@ -289,10 +323,10 @@ def run(
         from silograph.cli.federation.run import follow_run
         from silograph.cli.progress import progress_bar
 
-        say = (lambda text: None) if quiet else (lambda text: tell("Note", "cyan", visible(text)))
+        note = (lambda text: None) if quiet else (lambda text: tell("Note", "cyan", visible(text)))
         with progress_bar(output.progress) as progress:
-            looker = Looker(progress, terminal=output.progress, say=say, quiet=quiet)
-            record, notes = follow_run(home, place, looker, say, fresh=resume is None)
+            looker = Looker(progress, terminal=output.progress, say=note, quiet=quiet)
+            record, notes = follow_run(home, place, looker, note, fresh=resume is None, page=page)
         pages = write_page(place) if report else []
         output.result(record, lambda: summary(record, place), lambda: [*notes, *pages])
         for text in record.warnings.values():

@@ -8,6 +8,7 @@ from typing import Any
 from rich.progress import Progress
 
 from silograph._util.terminal import visible
+from silograph.cli.federation.seen import SeenRun
 from silograph.cli.output import span
 
 TOLD = ("note", "waiting", "missing", "compiling", "left-out", "new-keys", "refused")
@@ -22,20 +23,19 @@ class Looker:
         self._progress, self._say = progress, say
         self._lines = not terminal and not quiet
         self._task = progress.add_task("Asking the server", total=None)
-        self._generation, self._after = 0, 0
-        self._rounds: list[dict[str, Any]] = []
+        self._run = SeenRun()
         self._shown, self._line_at = "", 0.0
         self._told: dict[str | None, str] = {}
 
     @property
     def known(self) -> dict[str, int]:
         """What the next look need not tell again."""
-        return {"after": self._after, "skip": len(self._rounds), "generation": self._generation}
+        return self._run.known
 
     @property
     def n_rounds(self) -> int:
         """How many rounds the run had."""
-        return len(self._rounds)
+        return len(self._run.rounds)
 
     @contextmanager
     def phase(self, text: str) -> Iterator[None]:
@@ -45,18 +45,15 @@ class Looker:
 
     def show(self, seen: dict[str, Any]) -> bool:
         """Show how the run is; whether anything has changed."""
-        before = (self._after, len(self._rounds), self._shown)
-        self._generation = seen["generation"]
-        self._rounds[seen["skipped"] :] = seen["rounds"]
+        before, moved = self._shown, self._run.take(seen)
         for event in seen["events"]:
-            self._after = event["id"]
             self._tell(event, seen["now"])
         if seen["state"] == "waiting":
             long = f", for {span(seen['now'] - seen['since'])}" if seen["since"] else ""
             self._describe(f"Waiting for {seen['why']}{long}")
-        elif self._rounds:
+        elif self._run.rounds:
             self._describe(self._progress_of(seen), lasting=seen["state"] == "done")
-        return before != (self._after, len(self._rounds), self._shown)
+        return moved or before != self._shown
 
     def _tell(self, event: dict[str, Any], now: float) -> None:
         """Say what an event says, unless it was the last thing said of that site."""
@@ -69,10 +66,11 @@ class Looker:
         self._say((f"{span(ago)} ago: " if ago > OLD_SECONDS else "") + text.rstrip(".") + ".")
 
     def _progress_of(self, seen: dict[str, Any]) -> str:
-        last = self._rounds[-1]
+        rounds = self._run.rounds
+        last = rounds[-1]
         stage = "Set-up" if last["stage"] == "setup" else "Round"
         gap = "" if last["gap"] is None else f", certified gap {last['gap']:.1e}"
-        size = sum(one["bytes_down"] + one["bytes_up"] for one in self._rounds) / 1e6
+        size = sum(one["bytes_down"] + one["bytes_up"] for one in rounds) / 1e6
         of = "" if last["silos"] in (None, len(seen["sites"])) else f" with {last['silos']} silos"
         return f"{stage} {last['round']}{gap}: {len(seen['sites'])} sites{of} answered, {size:.1f} MB"
 

@@ -4,15 +4,18 @@ The server conducts the run. What is needed to look on again, from here or from 
 in --out before the server is asked: killed at any moment, the command loses nothing.
 """
 
+import shlex
 import shutil
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from silograph._util.documents import parse_json
 from silograph.cli.federation.asking import Patient
+from silograph.cli.federation.live import LivePage, kept_beside
 from silograph.cli.federation.looking import Looker
 from silograph.cli.folders import federation_folder
 from silograph.errors import CheckpointError, SilographError, SilosError
@@ -53,12 +56,18 @@ def run_of(out: Path) -> str:
 
 
 def follow_run(
-    home: Path, out: Path, looker: Looker, say: Callable[[str], None], *, fresh: bool
+    home: Path, out: Path, looker: Looker, say: Callable[[str], None], *, fresh: bool, page: Path | None = None
 ) -> tuple[RunRecord, list[str]]:
-    """Begin the run that `out` asks for, or look on; when it is done, bring its results there."""
+    """Begin the run that `out` asks for, or look on; when it is done, bring its results there.
+
+    Meanwhile, a live `page` is kept up to date.
+    """
     request = RunLayout(out).read_request()
-    name = run_of(out)
-    with lead_session(home) as session:
+    name, again = run_of(out), RunLayout(out).resume_command()
+    with lead_session(home) as session, ExitStack() as beside:
+        if page is not None:
+            live = LivePage(page, home, session, command=f"{again} --page {shlex.quote(str(page))}", run=name)
+            beside.enter_context(kept_beside(live, say, lambda: _page_ended(out, again)))
         patient = Patient(session, say)
         about = {key: request[key] for key in ("study", "nodes", "source")}
         try:
@@ -76,6 +85,13 @@ def follow_run(
             _fetch(patient, name, out)
     record = read_record(RunLayout(out).record)
     return record, _notes(record, out, looker.n_rounds)
+
+
+def _page_ended(out: Path, again: str) -> str:
+    """Why the page is not kept up to date any more."""
+    if RunLayout(out).is_finished:
+        return f"The run is done; its results are in {out}."
+    return f"Nobody looks on from here any more. Look on again with: {again}"
 
 
 def _look_on(patient: Patient, name: str, looker: Looker) -> dict[str, Any]:

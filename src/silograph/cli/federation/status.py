@@ -27,22 +27,38 @@ DATA = {
 
 def status_data(folder: Path, *, ask: bool) -> dict[str, Any]:
     """All that is known, as plain data; asks the sites first, if `ask`."""
-    about = read_federation(folder)
-    server: dict[str, Any] = {"address": f"{about.server}:{about.port}", "answers": True, "why": "", "version": None}
     try:
         with desk(folder) as session:
-            found = session.ask("status")
-            connected = [site["site"] for site in found["sites"] if _is_connected(site, found["now"])]
-            if ask and connected:
-                _ask_sites(session, connected)
-                found = session.ask("status")
+            return described(folder, ask_status(session, ask=ask))
     except ServerAwayError as error:
-        server |= {"answers": False, "why": str(error)}
+        return described(folder, None, away=str(error))
+
+
+def ask_status(session: Any, *, ask: bool) -> dict[str, Any]:
+    """What the server's desk says, once the sites were asked, if `ask`."""
+    found: dict[str, Any] = session.ask("status")
+    connected = [site["site"] for site in found["sites"] if _is_connected(site, found["now"])]
+    if ask and connected:
+        _ask_sites(session, connected)
+        found = session.ask("status")
+    return found
+
+
+def described(folder: Path, found: dict[str, Any] | None, *, away: str = "") -> dict[str, Any]:
+    """The same as plain data for people and programs; what is known without the server, where nothing was `found`."""
+    about = read_federation(folder)
+    if found is None:
         keys = site_keys(folder) if FederationFolder(folder).certificates.exists() else {}
         unknown = dict.fromkeys(("heard", "last_seen", "version", "data", "at"))
         told = [{"site": site, "key": keys.get(site), **unknown} for site in about.sites]
-        found = {"federation": about.name, "now": time.time(), "version": None, "sites": told}
-        found |= {"runs": [], "notices": []}
+        found = {
+            "federation": about.name,
+            "now": time.time(),
+            "version": None,
+            "sites": told,
+            "runs": [],
+            "notices": [],
+        }
     now, version = found["now"], found["version"]
     sites: list[dict[str, Any]] = [
         {
@@ -57,15 +73,15 @@ def status_data(folder: Path, *, ask: bool) -> dict[str, Any]:
         }
         for site in found["sites"]
     ]
+    own = notices(FederationFolder(folder))
     warnings = [
-        *dict.fromkeys(
-            (*found["notices"], *notices(FederationFolder(folder)))
-        ),  # of the server's folder, and of this one
+        *dict.fromkeys((*found["notices"], *own)),  # of the server's folder, and of this one
         *(text for site in sites if site["version"] and (text := difference(version, site["site"], site["version"]))),
     ]
+    server = {"address": f"{about.server}:{about.port}", "answers": not away, "why": away, "version": version}
     return {
         "federation": found["federation"],
-        "server": server | {"version": version},
+        "server": server,
         "now": now,
         "sites": sites,
         "runs": found["runs"],
