@@ -65,11 +65,13 @@ bench: $(VENV)/bench.stamp  ## Time and memory against other solvers, and how th
 bench-quick: $(VENV)/bench.stamp  ## The same on small problems, in two minutes
 	$(BIN)/python -m benchmarks.run --quick
 
-bench-federation: $(VENV)/test.stamp  ## What a round and idleness cost between real sites, and what survives which fault, in an hour
+bench-federation: $(VENV)/test.stamp  ## What a round, idleness and more sites cost, what survives which fault, and an hour of soaking, in five hours; goes on if it was stopped
 	$(BIN)/python -m benchmarks.federation.overhead
 	$(BIN)/python -m benchmarks.federation.idle
 	$(BIN)/python -m benchmarks.federation.patients
+	$(BIN)/python -m benchmarks.federation.sites
 	$(BIN)/python -m benchmarks.federation.faults
+	$(BIN)/python -m benchmarks.federation.soak
 
 vendor: $(VENV)/report.stamp  ## Bring the libraries inside the report's page up to date (needs npm)
 	$(BIN)/python tools/vendor.py

@@ -20,13 +20,13 @@ from silograph import learn_files
 from testing.real_federation import SITES, RealFederation, study_text
 
 FEW, N_SAMPLES = 5, 150
-METHODS = ("exact", "oneshot")
+METHODS = {"exact": {"coupling": 0.5}, "oneshot": {}}  # one process would choose the coupling
 
 
 def same_bits(federation: RealFederation, out: Path, run: str, method: str) -> int:
     """How many graphs have the bits of learning in one place; raises at one that has not."""
     here = federation.folder / f"here-{method}"
-    learn_files([federation.table(site) for site in federation.sites], out=here, method=method, degree=5)
+    learn_files([federation.table(site) for site in federation.sites], out=here, method=method, degree=5, whole=True, **METHODS[method])
     found = {here / "consensus": out / "consensus"}
     for site in federation.sites:
         silos = federation.home(site) / "results" / f"{run}.1" / "silos"
