@@ -26,7 +26,8 @@ METHODS = {"exact": {"coupling": 0.5}, "oneshot": {}}  # one process would choos
 def same_bits(federation: RealFederation, out: Path, run: str, method: str) -> int:
     """How many graphs have the bits of learning in one place; raises at one that has not."""
     here = federation.folder / f"here-{method}"
-    learn_files([federation.table(site) for site in federation.sites], out=here, method=method, degree=5, whole=True, **METHODS[method])
+    tables, settings = [federation.table(site) for site in federation.sites], METHODS[method]
+    learn_files(tables, out=here, method=method, degree=5, whole=True, **settings)
     found = {here / "consensus": out / "consensus"}
     for site in federation.sites:
         silos = federation.home(site) / "results" / f"{run}.1" / "silos"
