@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
-import threading
 import time
 from dataclasses import asdict, dataclass
 from itertools import pairwise
@@ -22,6 +21,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 
+from benchmarks.federation.beside import Beside
 from silograph.federation.coordinator.history import History
 from silograph.federation.site.audit import entries
 from testing.real_federation import RealFederation, study_text
@@ -60,33 +60,24 @@ def write_table(n_nodes: int, n_samples: int):
     return write
 
 
-class Memory:
-    """The largest resident memory of the federation's job processes, looked at ten times a second."""
+class Memory(Beside):
+    """The largest resident memory of the federation's job processes."""
 
     def __init__(self, federation: RealFederation) -> None:
+        super().__init__(federation)
         self.site, self.server = 0.0, 0.0
-        self._federation, self._over = federation, threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
 
-    def __enter__(self) -> Memory:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
-
-    def _look(self) -> None:
-        while not self._over.wait(0.1):
-            for process in self._federation.processes():
-                try:
-                    command, size = " ".join(process.cmdline()), process.memory_info().rss / 1e6
-                except psutil.Error:
-                    continue
-                if "site_job" in command:
-                    self.site = max(self.site, size)
-                elif "server_job" in command:
-                    self.server = max(self.server, size)
+    def look(self) -> None:
+        """Look at all jobs."""
+        for process in self.federation.processes():
+            try:
+                command, size = " ".join(process.cmdline()), process.memory_info().rss / 1e6
+            except psutil.Error:
+                continue
+            if "site_job" in command:
+                self.site = max(self.site, size)
+            elif "server_job" in command:
+                self.server = max(self.server, size)
 
 
 def measure(federation: RealFederation, method: str, pairs: int) -> Measured:

@@ -13,7 +13,6 @@ import argparse
 import json
 import os
 import tempfile
-import threading
 import time
 from dataclasses import asdict, dataclass
 from itertools import pairwise
@@ -22,6 +21,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 
+from benchmarks.federation.beside import Beside
 from benchmarks.federation.overhead import RESULTS, write_table
 from benchmarks.machine import facts
 from silograph.federation.coordinator.history import History
@@ -51,32 +51,24 @@ class Grown:
     masked_megabytes: float  # of all of it
 
 
-class Watching:
-    """What a run's processes take, looked at five times a second: the largest PSS, and the server's processor time."""
+class Watching(Beside):
+    """What a run's processes take: the largest PSS, and the server's processor time."""
+
+    EVERY = 0.2
 
     def __init__(self, federation: RealFederation) -> None:
+        super().__init__(federation)
         self.pss = dict.fromkeys(JOBS, 0.0)
         self.busy: list[tuple[float, float]] = []  # when, and how much so far
-        self._federation, self._over = federation, threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
 
-    def __enter__(self) -> Watching:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
-
-    def _look(self) -> None:
-        while not self._over.wait(0.2):
-            found = [(process, kind) for process in self._federation.processes() if (kind := _job(process))]
-            for process, kind in found[:4]:  # to look at all of many sites would be a load of its own
-                self.pss[kind] = max(self.pss[kind], _pss(process))
-            for process, kind in found:
-                if kind == "server":
-                    self.pss[kind] = max(self.pss[kind], _pss(process))
-                    self.busy.append((time.time(), _used(process)))
+    def look(self) -> None:
+        """Look at some of the sites, and at the server."""
+        found = [(process, kind) for process in self.federation.processes() if (kind := _job(process))]
+        sites = [one for one in found if one[1] == "site"][:3]  # to look at all of many would be a load of its own
+        for process, kind in [*sites, *(one for one in found if one[1] == "server")]:
+            self.pss[kind] = max(self.pss[kind], _pss(process))
+            if kind == "server":
+                self.busy.append((time.time(), _used(process)))
 
     def busy_between(self, start: float, end: float) -> float:
         """Processor time of the server's job."""
