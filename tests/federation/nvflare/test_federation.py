@@ -17,6 +17,7 @@ import pytest
 
 pytest.importorskip("nvflare")
 
+from silograph.federation.coordinator.desk import VERSION
 from silograph.federation.coordinator.history import History
 from silograph.federation.coordinator.run import CoordinatorRun, new_run
 from silograph.federation.site.audit import entries, verify
@@ -379,7 +380,8 @@ def test_no_site_can_make_another_answer_over_the_network_either(fed, tmp_path):
 def test_the_status_tells_of_sites_and_runs(fed, conducted):
     status = fed.status(quick=False)
     assert status["federation"] == "test"
-    assert status["server"] == {"address": f"localhost:{fed.port}", "answers": True}
+    address = f"localhost:{fed.port}"
+    assert status["server"] == {"address": address, "answers": True, "why": "", "version": VERSION}
     for site in status["sites"]:
         assert site["joined"]
         assert site["connected"]

@@ -57,6 +57,10 @@ def give_identities(consortium: Consortium) -> None:
     homes = {site: consortium.folder / site / "kit" for site in consortium.sites}
     for site, home in homes.items():
         _write_identity(home / "startup", "client", consortium.signers[site], consortium.authority.root)
+    on_file = consortium.folder / "sites"
+    on_file.mkdir()
+    for site, signer in consortium.signers.items():
+        (on_file / f"{site}.crt").write_bytes(signer.certificate)
     startup = consortium.folder / "server" / "startup"
     _write_identity(startup, "server", consortium.server, consortium.authority.root)
 

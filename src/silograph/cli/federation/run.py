@@ -101,7 +101,9 @@ def _look_on(patient: Patient, name: str, looker: Looker) -> dict[str, Any]:
         seen = patient.ask("look", run=name, **looker.known)
         moved = looker.show(seen)
         if seen["state"] in ("done", "stopped", "abandoned"):
-            return seen
+            if not moved:  # the desk tells some hundred rounds at a time
+                return seen
+            continue
         pause = LOOK_SECONDS if moved else min(1.3 * pause, LONGEST_PAUSE)
         time.sleep(pause)
 

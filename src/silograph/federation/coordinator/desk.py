@@ -93,11 +93,12 @@ class Desk:
         after, skip = _number(asked, "after"), _number(asked, "skip")
         if asked.get("generation") != run.generation:  # it began anew
             skip = 0
+        state = _summary(run)  # first: of a run that is done, all rounds are there
         with History.open_read(run.history) as history:
             rounds, events = history.rounds(skip), history.events(after)
         told = [{name: value for name, value in asdict(one).items() if name != "record"} for one in rounds]
         return {
-            **_summary(run),
+            **state,
             "generation": run.generation,
             "skipped": skip,
             "rounds": told[:MOST_AT_ONCE],
