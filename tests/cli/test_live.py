@@ -53,7 +53,13 @@ def session(lead):
 
 @pytest.fixture
 def page(lead, session, tmp_path):
-    return LivePage(tmp_path / "pages" / "status.html", lead.federation.path, session, command="silograph …")
+    return LivePage(tmp_path / "pages" / "run #2?.html", lead.federation.path, session, command="silograph …")
+
+
+def add_first_round(lead):
+    """As the exact method ends it: no bound is known yet."""
+    with History(lead.run().history) as history:
+        history.add_round("learn", {"round": 1, "gap": float("inf"), "silos": 3}, **WORK)
 
 
 def add_rounds(lead, first, last, gap=0.1):
@@ -68,7 +74,7 @@ def add_event(lead, kind, **about):
 
 
 def shown(tmp_path):
-    return data_of(tmp_path / "pages" / "status.html")
+    return data_of(tmp_path / "pages" / "run #2?.html")
 
 
 def test_the_page_has_what_the_desk_tells(lead, page, tmp_path):
@@ -96,17 +102,33 @@ def test_the_page_has_what_the_desk_tells(lead, page, tmp_path):
     assert shown(tmp_path)["ended"] == "over"
 
 
+def test_a_gap_that_is_not_known_yet_is_none(lead, page, tmp_path):
+    lead.begin()
+    add_first_round(lead)
+    page.update()
+    (run,) = shown(tmp_path)["runs"]
+    assert (run["n_rounds"], run["gap"], run["gaps"]) == (1, None, [])
+
+
+def test_whatever_befalls_the_page_the_command_goes_on(page, monkeypatch):
+    said = []
+    monkeypatch.setattr(live, "described", lambda *_, **__: 1 / 0)
+    with kept_beside(page, said.append, lambda: "over"):
+        pass
+    assert said == ["The page is not kept up to date: division by zero"]
+
+
 def test_no_key_is_on_the_page(page, tmp_path):
     page.update()
     page.end("over")
-    assert "1" * 64 not in (tmp_path / "pages" / "status.html").read_text()
+    assert "1" * 64 not in (tmp_path / "pages" / "run #2?.html").read_text()
 
 
 def test_of_one_run_the_page_has_no_other(lead, session, tmp_path):
     other = "e" * 16
     lead.begin()
     lead.begin(run=other, study=STUDY.replace('"test"', '"other"'))
-    LivePage(tmp_path / "pages" / "status.html", lead.federation.path, session, command="…", run=other).update()
+    LivePage(tmp_path / "pages" / "run #2?.html", lead.federation.path, session, command="…", run=other).update()
     assert [run["study"] for run in shown(tmp_path)["runs"]] == ["other"]
 
 
@@ -155,9 +177,9 @@ def test_a_folder_is_no_page(lead, session, tmp_path):
 def test_beside_a_command_the_page_is_kept_and_a_full_disk_is_said_once(lead, page, tmp_path, monkeypatch):
     said = []
     with kept_beside(page, said.append, lambda: "The run is done."):
-        eventually(lambda: (tmp_path / "pages" / "status.html").exists())
+        eventually(lambda: (tmp_path / "pages" / "run #2?.html").exists())
         lead.begin()
-        eventually(lambda: RUN in data_file(tmp_path / "pages" / "status.html").read_text())
+        eventually(lambda: RUN in data_file(tmp_path / "pages" / "run #2?.html").read_text())
     assert shown(tmp_path)["ended"] == "The run is done."
     assert said == []
 
@@ -196,7 +218,7 @@ def test_an_open_page_follows_the_run(browser, lead, page, session, tmp_path, wi
     lead.begin(study=STUDY.replace('"test"', '"brains"'))
     add_rounds(lead, 1, 2)
     page.update()
-    look = Look(browser, tmp_path / "pages" / "status.html", width=width)
+    look = Look(browser, tmp_path / "pages" / "run #2?.html", width=width)
     assert "brains" in look.text("#runs")
     assert "certified gap 2.5e-2" in look.text("#runs")
     assert look.text("#badge") == "live"
@@ -229,7 +251,7 @@ def test_an_open_page_follows_the_run(browser, lead, page, session, tmp_path, wi
 def test_a_card_that_was_closed_stays_closed(browser, lead, page, tmp_path):
     lead.begin()
     page.update()
-    look = Look(browser, tmp_path / "pages" / "status.html")
+    look = Look(browser, tmp_path / "pages" / "run #2?.html")
     look.page.locator("summary").click()
     add_rounds(lead, 1, 2)
     page.update()
@@ -242,10 +264,10 @@ def test_a_card_that_was_closed_stays_closed(browser, lead, page, tmp_path):
 def test_alone_the_page_still_shows_how_things_were(browser, lead, page, tmp_path):
     lead.begin()
     page.update()
-    data_file(tmp_path / "pages" / "status.html").unlink()
-    look = Look(browser, tmp_path / "pages" / "status.html")
+    data_file(tmp_path / "pages" / "run #2?.html").unlink()
+    look = Look(browser, tmp_path / "pages" / "run #2?.html")
     until(look, "#badge", "alone")
-    assert "status.data.js is not beside this page" in look.text("#when")
+    assert "run #2?.data.js is not beside this page" in look.text("#when")
     assert look.page.locator("details").count() == 1
     look.close()
 
@@ -254,7 +276,7 @@ def test_names_and_words_of_others_are_text(browser, lead, page, tmp_path):
     lead.begin()
     add_event(lead, "note", site="oslo", reason=EVIL)
     page.update()
-    look = Look(browser, tmp_path / "pages" / "status.html")
+    look = Look(browser, tmp_path / "pages" / "run #2?.html")
     add_event(lead, "note", site="oslo", reason=EVIL + " again")
     page.update()
     until(look, "#runs", " again")

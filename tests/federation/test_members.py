@@ -258,3 +258,22 @@ def test_who_approved_a_study_without_names_did_not_agree_to_a_newcomer(tmp_path
         approve(tmp_path / site, run.study().text)
     _, outcome = outcome_with_a_newcomer(consortium)
     assert {one["code"] for one in outcome.troubles} == {"sites"}
+
+
+# --- a certificate on file that is damaged ----------------------------------------------------------------------------
+
+
+def test_one_damaged_certificate_is_warned_of_and_hurts_no_other_site(federation: FederationFolder) -> None:
+    from silograph.federation.certificates import federation_warnings
+    from silograph.federation.nvflare.authority import site_keys
+
+    federation.certificate("oslo").write_bytes(b"")
+    assert set(site_keys(federation.path)) == {"kyoto", "lima"}
+    assert any("oslo.crt: the certificate cannot be read" in text for text in federation_warnings(federation.path))
+    assert KeysOnFile(federation).objection("oslo", "1" * 64) == "its certificate on file is damaged"
+
+
+@pytest.mark.parametrize("name", ["lead", "server", "conductor"])
+def test_of_our_own_keys_it_is_said_what_a_theft_takes(federation: FederationFolder, name: str) -> None:
+    with pytest.raises(SilosError, match=r"cannot be revoked: .* found a new federation"):
+        revoke_key(federation, name)

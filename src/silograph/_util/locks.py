@@ -56,6 +56,18 @@ def lock(file: IO[Any] | int, *, shared: bool = False, wait: float = math.inf) -
             return True
 
 
+def is_held(path: Path) -> bool:
+    """Whether a process holds a lock, whose file may not be there. Any number may look at once."""
+    try:
+        handle = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    try:
+        return not lock(handle, shared=True, wait=0.0)
+    finally:
+        os.close(handle)
+
+
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Hold a file while the block changes what it stands for; what cannot be written then is told by its name."""

@@ -1,6 +1,11 @@
 """Texts that others may have written, made fit to be shown."""
 
 
+def lines_of(text: str) -> list[str]:
+    """The lines of a text as TOML counts them; by the eight more ends of `splitlines`, a comment shows as lines."""
+    return text.replace("\r\n", "\n").removesuffix("\n").split("\n")
+
+
 def visible(text: str, *, lines: bool = False) -> str:
     """A text that others may have written, without effect on a terminal: what cannot be seen is shown as its code.
 

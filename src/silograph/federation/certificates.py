@@ -67,8 +67,11 @@ def _warnings(roots: Iterable[Path], named: Iterable[Named], now: datetime) -> l
     root = next((certificate_ends(path) for path in roots if path.exists()), None)
     found = [expiry_warning(ROOT, root, now, NEW_FEDERATION)] if root else []
     for what, path, renew in named:
-        if path.exists() and (ends := certificate_ends(path)) != root:
-            found.append(expiry_warning(what, ends, now, renew))
+        try:
+            if path.exists() and (ends := certificate_ends(path)) != root:
+                found.append(expiry_warning(what, ends, now, renew))
+        except ProtocolError as error:  # of one: no reason to tell nothing of the others, or not to start
+            found.append(str(error))
     return [warning for warning in found if warning]
 
 

@@ -20,7 +20,7 @@ from silograph.federation.certificates import federation_warnings
 from silograph.federation.folders import FederationFolder
 from silograph.federation.identity import public_key_fingerprint
 from silograph.federation.invitation import Invitation, read_invitation, write_invitation
-from silograph.federation.names import SITE_NAME, check_site_name
+from silograph.federation.names import OWN_NAMES, SITE_NAME, check_site_name
 
 
 class KeysOnFile:
@@ -47,7 +47,10 @@ class KeysOnFile:
 
     def objection(self, site: str, key: str) -> str | None:
         """What is wrong with a site that has this key; nothing if it is the one on file."""
-        on_file = self(site)
+        try:
+            on_file = self(site)
+        except ProtocolError:
+            return "its certificate on file is damaged"
         if on_file == key:
             return None
         if self._federation.revoked_key(site, key).exists():
@@ -69,6 +72,11 @@ def was_revoked(federation: FederationFolder, key: str) -> bool:
 
 def revoke_key(federation: FederationFolder, site: str) -> str:
     """Believe the key on file for a site no more; its fingerprint. It holds from the next message on."""
+    if site in OWN_NAMES:
+        raise SilosError(
+            f"The {site}'s key cannot be revoked: every site trusts it by the root certificate. If it was stolen, "
+            "found a new federation, and tell all sites to leave this one."
+        )
     key = KeysOnFile(federation)(site)
     if key is None:
         why = "was revoked already" if is_revoked(federation, site) else "was not approved here"

@@ -5,12 +5,14 @@ import time
 
 import pytest
 
+from silograph.errors import CheckpointError, OutputError
 from silograph.federation.coordinator import conductor as conductor_module
 from silograph.federation.coordinator import supervisor as supervisor_module
 from silograph.federation.coordinator.conductor import Conductor
 from silograph.federation.coordinator.history import History
 from silograph.federation.coordinator.orders import give_order, read_end, read_state, read_times, read_watch
 from silograph.federation.coordinator.run import Outcome, open_run
+from silograph.federation.coordinator.supervisor import Supervisor
 from silograph.federation.folders import FederationFolder
 from silograph.runs.reader import read_run
 from testing.consortium import Consortium, Loopback, close
@@ -134,7 +136,7 @@ def test_more_runs_than_there_is_room_for_wait_for_their_turn(engine, conductor,
     eventually(lambda: engine.jobs)
     second = ordered(engine)
     eventually(lambda: read_watch(second) is not None)
-    assert read_state(second).why == "its turn: others run"
+    assert read_state(second).why == "its turn: 4 others run, or wait"
     assert len(engine.jobs) == 1
     engine.gate.set()
     eventually(lambda: name_of(first) == name_of(second) == "done")
@@ -165,3 +167,47 @@ def test_what_people_should_know_is_an_event(engine, conductor, monkeypatch):
         notes = [event.reason for event in history.events() if event.kind == "note"]
     assert notes == [f"{site} is not connected; waiting for it." for site in engine.consortium.sites]
     assert read_times(run).sites > 0.5
+
+
+def test_a_disk_that_was_full_costs_no_run(engine, conductor, monkeypatch):
+    monkeypatch.setattr(conductor_module, "MOST_AT_ONCE", 1)
+    engine.gate.clear()
+    first = ordered(engine)
+    eventually(lambda: engine.jobs)
+    tried, keep = [], conductor_module.keep_watch
+
+    def full(run, phase, *about):
+        if phase != "turn":
+            return
+        tried.append(run)
+        raise OutputError("watch.json: no space left on device.")
+
+    monkeypatch.setattr(conductor_module, "keep_watch", full)
+    second = ordered(engine)
+    eventually(lambda: len(tried) > 2)  # again, and not once for all
+    monkeypatch.setattr(conductor_module, "keep_watch", keep)
+    engine.gate.set()
+    eventually(lambda: name_of(first) == name_of(second) == "done", 60)
+
+
+def test_an_outcome_that_a_power_cut_left_empty_stops_no_other_run(engine, conductor):
+    torn = engine.consortium.run(QUICK)
+    (torn.folder / "outcome.json").touch()
+    give_order(torn, wanted=True)
+    good = ordered(engine)
+    eventually(lambda: name_of(good) == "done")
+    with pytest.raises(CheckpointError, match=r"outcome\.json: cannot be read .* Remove it; the run then goes on"):
+        torn.outcome()
+
+
+def test_a_clock_that_is_put_back_makes_no_run_wait(engine, tmp_path, monkeypatch):
+    with History(tmp_path / "history.sqlite") as history:
+        ahead = time.time() + 3600
+        monkeypatch.setattr("time.time", lambda: ahead)
+        history.add_event("started")
+        monkeypatch.undo()
+        history.add_event("resumed")
+        assert history.last_start() == pytest.approx(time.time(), abs=60)
+    supervisor = Supervisor(engine.consortium.run(QUICK), engine, tell=print, on_poll=print)
+    supervisor._unheard["oslo"] = time.time() + 3600
+    assert supervisor._is_connected("oslo", time.time())

@@ -7,11 +7,12 @@ import time
 
 import pytest
 
-from silograph._util.locks import Lock
-from silograph.federation.coordinator.desk import VERSION
+from silograph._util.locks import Lock, is_held, lock
+from silograph.errors import SilosError
 from silograph.federation.coordinator.history import History
 from silograph.federation.coordinator.orders import give_order, read_order, write_end
 from silograph.federation.coordinator.run import Outcome
+from silograph.federation.versions import VERSION
 from testing.consortium import NODES, SITES, Consortium
 from testing.lead import OTHER, RUN, STUDY, Lead
 
@@ -237,3 +238,54 @@ def test_a_site_of_another_version_is_told_of_when_a_run_begins(lead):
     assert "They go together" in notes[0]
     assert "do not go together" in notes[1]
     give_order(lead.run(), wanted=True)
+
+
+def test_torn_files_of_one_run_or_of_the_sites_are_no_reason_to_tell_nothing(lead):
+    lead.begin()
+    lead.begin(run=OTHER)
+    (lead.run().folder / "outcome.json").touch()
+    lead.federation.status.touch()
+    told = {run["run"]: run for run in lead.ask("status")["runs"]}
+    assert (told[RUN]["state"], told[OTHER]["state"]) == ("stopped", "waiting")
+    assert "outcome.json: cannot be read" in told[RUN]["why"]
+
+
+def test_who_is_told_of_an_error_has_begun_nothing(lead, monkeypatch):
+    def broken(*_):
+        raise SilosError("no notes")
+
+    monkeypatch.setattr(lead.desk, "_version_notes", broken)
+    assert lead.refused("begin", run=RUN, study=STUDY, nodes=list(NODES), source="study.toml") == "no notes"
+    assert lead.state() == "stopped"
+    assert read_order(lead.run()) is None
+
+
+def test_a_removal_that_was_killed_is_finished_later(lead, tmp_path):
+    lead.begin()
+    left = lead.run().folder.with_name(f".{RUN}.forgotten")
+    lead.run().folder.rename(left)
+    Lead(tmp_path)
+    assert not left.exists()
+
+
+def test_a_copy_that_is_under_way_is_no_result(lead):
+    lead.begin()
+    lead.run().results.mkdir()
+    with History(lead.run().history) as history:
+        history.add_event("finished")
+    for name in ("run.json", ".history.x.sqlite"):
+        (lead.run().results / name).touch()
+    lead.run().write_outcome(Outcome(attempt="a", ended="done"))
+    assert {file["name"] for file in lead.ask("files", run=RUN)["files"]} == {"run.json", "history.sqlite"}
+
+
+def test_any_number_may_look_whether_a_lock_is_held(tmp_path):
+    held = tmp_path / "lock"
+    assert not is_held(held)
+    held.touch()
+    with held.open() as other:
+        lock(other, shared=True)  # as one who looks at the same moment
+        assert not is_held(held)
+    mine = Lock(held)
+    assert mine.take()
+    assert is_held(held)

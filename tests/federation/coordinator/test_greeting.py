@@ -6,8 +6,8 @@ import pytest
 
 from silograph.federation.coordinator.history import History
 from silograph.federation.coordinator.request import VERSION
-from silograph.federation.coordinator.versions import go_together
 from silograph.federation.site import service
+from silograph.federation.versions import go_together
 from testing.consortium import SITES, Consortium, Loopback, approve, close
 
 QUICK = 'method = "algorithm1"\nrounds = 2\nalpha = 0.5\nbeta = 0.25'

@@ -36,7 +36,8 @@ def test_a_run_waits_for_what_the_conductor_saw_last():
     assert told(watch=watch) == ("waiting", "the approval of lima, oslo")
     assert told(watch=replace(watch, phase="sites")) == ("waiting", "lima, oslo, not connected or silent")
     assert told(watch=replace(watch, phase="server", sites=()))[0] == "waiting"
-    assert told(watch=replace(watch, phase="turn", sites=()), conducted=False) == ("waiting", "its turn: others run")
+    turn = ("waiting", "its turn: 4 others run, or wait")
+    assert told(watch=replace(watch, phase="turn", sites=()), conducted=False) == turn
 
 
 def test_a_run_that_nobody_conducts_does_not_run_whatever_was_seen_before():

@@ -17,11 +17,11 @@ import pytest
 
 pytest.importorskip("nvflare")
 
-from silograph.federation.coordinator.desk import VERSION
 from silograph.federation.coordinator.history import History
 from silograph.federation.coordinator.run import CoordinatorRun, new_run
 from silograph.federation.site.audit import entries, verify
 from silograph.federation.study_file import read_study
+from silograph.federation.versions import VERSION
 from testing.conformance import ALGORITHM1, DITTO, METHODS, every_method
 from testing.consortium import SITES, write_table
 from testing.real_federation import RealFederation, study_text

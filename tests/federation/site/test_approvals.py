@@ -183,7 +183,10 @@ def test_a_study_above_a_megabyte_is_not_kept(length, tmp_path):
     Approvals(tmp_path).note_pending(sha_of(fits.encode()), fits, asked_by="c")
 
 
-@pytest.mark.parametrize("character", ["\x1b[2J", "\x00", "\x9b", "\u202e", "\u2066", "\x08", "a\rb", "\x7f"])
+@pytest.mark.parametrize(
+    "character",
+    ["\x1b[2J", "\x00", "\x9b", "\u202e", "\u2066", "\u2028", "\u2029", "\u200b", "\ufeff", "\x08", "a\rb", "\x7f"],
+)
 def test_a_study_that_a_terminal_would_show_otherwise_is_not_kept(character, tmp_path):
     text = f"a = 1\nb = '{character}'\n"
     with pytest.raises(ProtocolError, match="line 2: expected text that can be read"):

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 from silograph.cli.federation.seen import SeenRun
 from silograph.cli.federation.status import DATA, ask_status, described
-from silograph.errors import SilographError, SilosError
+from silograph.errors import SilosError
 from silograph.federation.coordinator.supervisor import ServerAwayError
 from silograph.report.live import check_page, write_live_data, write_live_page
 
@@ -106,7 +107,8 @@ def shown_run(seen: SeenRun) -> dict[str, Any]:
     last, rounds = seen.last, seen.rounds
     step = max(1, -(-len(rounds) // MOST_POINTS))
     kept = [number for number in range(len(rounds)) if number % step == 0 or number == len(rounds) - 1]
-    events = [_event(event, rounds) for event in seen.events if event["kind"] != "compiling" or event["reason"]]
+    ends = [one["finished_at"] for one in rounds]
+    faults = [event for event in seen.events if event["kind"] in FAULTS][-MOST_EVENTS:]
     names = ("run", "study", "sites", "state", "why", "since", "begun", "stage", "round", "gap", "last", "times")
     return {
         **{name: last[name] for name in names},
@@ -115,29 +117,27 @@ def shown_run(seen: SeenRun) -> dict[str, Any]:
             for number in kept
             if rounds[number]["gap"] is not None
         ],
-        "faults": [_rounds_before(event["at"], rounds) for event in events if event["kind"] in FAULTS][-MOST_EVENTS:],
+        "faults": [bisect_right(ends, event["at"]) for event in faults],
         "n_rounds": len(rounds),
         "megabytes": round(sum(one["bytes_down"] + one["bytes_up"] for one in rounds) / 1e6, 1),
-        "events": events[: -MOST_EVENTS - 1 : -1],
-        "n_events": len(events),
+        "events": [_event(event, ends) for event in seen.events[: -MOST_EVENTS - 1 : -1]],
+        "n_events": len(seen.events),
     }
 
 
-def _event(event: dict[str, Any], rounds: list[dict[str, Any]]) -> dict[str, Any]:
+def _event(event: dict[str, Any], ends: list[float]) -> dict[str, Any]:
     """An event in words, and, of a site that was missed, after how many seconds a round was finished all the same."""
     kind, at = event["kind"], event["at"]
     said = WORDS.get(kind)
     text = said if kind in ("started", "resumed") else ": ".join(part for part in (said, event["reason"]) if part)
-    later = (one["finished_at"] - at for one in rounds if one["finished_at"] > at and kind in MISSED)
-    return {"at": at, "kind": kind, "site": event["site"], "text": text or kind, "healed": next(later, None)}
+    after = bisect_right(ends, at)
+    healed = ends[after] - at if kind in MISSED and after < len(ends) else None
+    about = {"at": at, "kind": kind, "site": event["site"], "text": text or kind}
+    return {**about, "fault": kind in FAULTS, "healed": healed}
 
 
 def _named(one: dict[str, Any]) -> str:
     return f"{'set-up' if one['stage'] == 'setup' else 'round'} {one['round']}"
-
-
-def _rounds_before(moment: float, rounds: list[dict[str, Any]]) -> int:
-    return sum(one["finished_at"] <= moment for one in rounds)
 
 
 def _shown(runs: list[dict[str, Any]], only: str | None) -> list[dict[str, Any]]:
@@ -174,7 +174,7 @@ def kept_beside(page: LivePage | None, warn: Callable[[str], None], ended: Calla
     def update(action: Callable[[], None]) -> None:
         try:
             action()
-        except SilographError as error:
+        except Exception as error:  # whatever it is, it is no reason to end what the page stands beside
             if not complained.is_set():
                 complained.set()
                 warn(f"The page is not kept up to date: {error}")

@@ -12,11 +12,11 @@ from silograph._util.terminal import visible
 from silograph.cli.federation.asking import desk
 from silograph.cli.output import span
 from silograph.federation.coordinator.supervisor import FRESH_SECONDS, POLL_SECONDS, ServerAwayError
-from silograph.federation.coordinator.versions import difference
 from silograph.federation.fingerprints import shown_fingerprint
 from silograph.federation.folders import FederationFolder
 from silograph.federation.members import notices
 from silograph.federation.nvflare.authority import read_federation, site_keys
+from silograph.federation.versions import difference
 
 SURVEY_SECONDS = 60.0  # for the sites to say how they are
 DATA = {

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import typer
 
-from silograph._util.terminal import visible
+from silograph._util.terminal import lines_of, visible
 from silograph.cli.site.account import say, user
 from silograph.cli.site.approve_page import write_approval_page
 from silograph.cli.site.asked import AskedStudy, look_at_study
@@ -76,7 +76,7 @@ def _lines(section: Sequence[Said]) -> list[str]:
     lines = list[str]()
     for said in section:
         if isinstance(said, Listing):
-            lines += [f"    {visible(line)}" for line in said.text.splitlines()]
+            lines += [f"    {visible(line)}" for line in lines_of(said.text)]
         else:
             lines += [
                 said if isinstance(said, str) else f"  {visible(said[0]):<13}{' ' * (len(said[0]) > 12)}{said[1]}"

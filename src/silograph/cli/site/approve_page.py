@@ -12,7 +12,7 @@ from itertools import groupby
 from pathlib import Path
 
 from silograph._util.files import make_folder, write_text
-from silograph._util.terminal import visible
+from silograph._util.terminal import lines_of, visible
 from silograph.cli.site.asked import AskedStudy
 from silograph.cli.site.asked_sections import Listing, Said
 from silograph.errors import OutputError
@@ -109,7 +109,7 @@ def _block(said: Said) -> str:
         return f"<tr><th scope='row'>{_text(said[0])}</th><td>{_text(said[1])}</td></tr>"
     if isinstance(said, Listing):
         kinds = CHANGED if said.difference else {}
-        lines = (f"<span{kinds.get(line[:1], '')}>{_text(line)}</span>" for line in said.text.splitlines())
+        lines = (f"<span{kinds.get(line[:1], '')}>{_text(line)}</span>" for line in lines_of(said.text))
         return f"<pre>{''.join(lines)}</pre>"
     if said.endswith(":"):
         return f"<h3>{_text(said)}</h3>"

@@ -4,6 +4,7 @@ import difflib
 from dataclasses import dataclass
 from math import exp
 
+from silograph._util.terminal import lines_of
 from silograph.errors import ParameterError
 from silograph.federation.site.approvals import Approvals
 from silograph.federation.site.data import SiteData
@@ -63,7 +64,7 @@ def difference(approvals: Approvals, study: StudyFile) -> list[Said]:
         text = approvals.find(last.sha).read_bytes()
     except ParameterError:
         return [f"The text of the study approved last ({about}) is not kept any more: nothing to compare with."]
-    before, now = (one.decode().splitlines() for one in (text, study.text))
+    before, now = (lines_of(one.decode()) for one in (text, study.text))
     lines = difflib.unified_diff(before, now, "approved last", "this study", lineterm="")
     return [f"Against the study approved last ({about}):", Listing("\n".join(lines), difference=True)]
 

@@ -86,7 +86,10 @@ def _go_on(
     sites = Sites(
         channel, pairs, largest_cost=largest_cost, missing_nodes=some, keys=keys, groups=study.groups is not None
     )
-    history.add_event("resumed" if run.checkpoint.exists() else "started", reason=attempt)
+    begun = run.checkpoint.exists()
+    if not begun:
+        history.forget_rounds()  # of an earlier generation, whose process was killed before it did
+    history.add_event("resumed" if begun else "started", reason=attempt)
     try:
         _learn(run, sites, history)
     except SitesTroubleError as error:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from silograph._util.locks import Lock
-from silograph.errors import SilographError
+from silograph.errors import OutputError, SilographError
 from silograph.federation.coordinator.orders import (
     conductor_of,
     is_due,
@@ -23,11 +23,10 @@ from silograph.federation.coordinator.orders import (
     write_watch,
 )
 from silograph.federation.coordinator.run import CoordinatorRun, open_run, run_folders
-from silograph.federation.coordinator.states import Order, Phase, look_on
+from silograph.federation.coordinator.states import MOST_AT_ONCE, Order, Phase, look_on
 from silograph.federation.coordinator.supervisor import Host, Supervisor
 from silograph.federation.folders import FederationFolder
 
-MOST_AT_ONCE = 4  # runs in hand; each has processes at the server and at its sites
 LOOK_SECONDS = 0.5  # between two looks at what is wanted
 WATCH_SECONDS = 0.5  # between two looks at a run in hand
 WRITE_SECONDS = 4.0  # between two times that an unchanged watch is written
@@ -58,7 +57,7 @@ class Conductor:
         self._ended = threading.Event()
 
     def conduct(self) -> None:
-        """Until `end`."""
+        """Until `end`, or until the process is killed, as its host does: that costs nothing."""
         claim = conductor_of(self._federation)
         if not claim.take(wait=HANDOVER_SECONDS):
             raise SilographError(f"{self._federation.path}: its runs have a conductor already. End that one first.")
@@ -83,9 +82,12 @@ class Conductor:
                 continue
             try:
                 settled = not self._see_to(open_run(folder))
-            except SilographError as error:  # of one run: no reason to leave the others
-                settled = True
+            except OutputError as error:  # a full disk: it is tried again
+                settled = False
                 _log.error("run %s: %s", folder.name, error)
+            except Exception as error:  # of one run: no reason to leave the others
+                settled = True
+                _log.error("run %s: %s: %s", folder.name, type(error).__name__, error)
             if settled:
                 self._settled[folder.name] = stamp
         if not self._in_hand and self._host is not None:
@@ -140,6 +142,6 @@ def keep_watch(run: CoordinatorRun, phase: Phase, sites: tuple[str, ...], order:
     """Write down what a run does or waits for: when that changes, and every few seconds."""
     before, now = read_watch(run), time.time()
     watch = look_on(before, phase, sites, now=now, wanted_since=order.at)
-    stale = before is None or now - before.at > WRITE_SECONDS or before.at < order.at
+    stale = before is None or abs(now - before.at) > WRITE_SECONDS or before.at < order.at  # clocks are put back, too
     if stale or before is None or (before.phase, before.sites) != (phase, sites):
         write_watch(run, watch)

@@ -5,33 +5,34 @@ must be one, and the name of a file one of those that the desk itself listed. No
 """
 
 import base64
+import math
 import shutil
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from silograph._util.documents import show
 from silograph._util.files import make_folder, sha256_of
+from silograph._util.locks import is_held
 from silograph.errors import ParameterError, SilographError, SilosError
 from silograph.federation.coordinator.history import History
-from silograph.federation.coordinator.orders import give_order, is_held, read_order, read_state, read_times
+from silograph.federation.coordinator.orders import give_order, read_order, read_state, read_times
 from silograph.federation.coordinator.run import CoordinatorRun, new_run, open_run, run_folders
 from silograph.federation.coordinator.survey import read_status
-from silograph.federation.coordinator.versions import check_together, difference
 from silograph.federation.folders import FederationFolder
 from silograph.federation.invitation import Invitation, read_invitation
 from silograph.federation.members import notices
 from silograph.federation.names import RUN_NAME, names_of
 from silograph.federation.study_file import StudyFile, parse_study
+from silograph.federation.versions import VERSION, check_together, difference
 
 MOST_AT_ONCE = 500  # rounds, and events, in one answer
-CHUNK = 1_000_000  # bytes of a file in one answer
-VERSION = version("silograph")
+CHUNK = 250_000  # bytes of a file in one answer
+FORGOTTEN = ".forgotten"
 ENDED = ("done", "stopped", "abandoned")
 
 Asked = Mapping[str, Any]
@@ -50,6 +51,8 @@ class Desk:
     ) -> None:
         self._federation, self._keys, self._connected = federation, keys, connected
         self._lock = threading.Lock()  # of what changes runs
+        for left in federation.runs.glob(f".*{FORGOTTEN}"):  # of a removal that was killed
+            shutil.rmtree(left, ignore_errors=True)
 
     def answer(self, asked: object) -> Answer:
         """The answer to the lead; where there is none, why, under `error`."""
@@ -65,7 +68,7 @@ class Desk:
         try:
             if not isinstance(asked, Mapping) or not isinstance(ask := asked.get("ask"), str) or ask not in kinds:
                 raise ParameterError(f"The server's silograph {VERSION} cannot be asked this. Use the same version.")
-            check_together(f"the server has silograph {VERSION}", VERSION, "here", _text(asked, "version"))
+            check_together(f"The server has silograph {VERSION}", VERSION, "this machine", _text(asked, "version"))
             return {"now": time.time(), **kinds[ask](asked)}
         except SilographError as error:
             return {"error": str(error), "usage": isinstance(error, ParameterError)}
@@ -96,7 +99,7 @@ class Desk:
         state = _summary(run)  # first: of a run that is done, all rounds are there
         with History.open_read(run.history) as history:
             rounds, events = history.rounds(skip), history.events(after)
-        told = [{name: value for name, value in asdict(one).items() if name != "record"} for one in rounds]
+        told = [{name: _finite(value) for name, value in asdict(one).items() if name != "record"} for one in rounds]
         return {
             **state,
             "generation": run.generation,
@@ -147,9 +150,10 @@ class Desk:
                     raise SilosError(f"{name}: is a run of another study. Begin a new one, in another --out.")
             else:
                 run = self._new_run(name, text, names_of(asked.get("nodes"), "nodes", least=2), source)
+            notes = self._version_notes(run)
             if read_order(run) is None or read_state(run).name in ("stopped", "abandoned"):
-                give_order(run, wanted=True)
-        return {"run": run.name, "notes": self._version_notes(run)}
+                give_order(run, wanted=True)  # last: who is told of an error, knows that nothing was begun
+        return {"run": run.name, "notes": notes}
 
     def _new_run(self, name: str, text: bytes, nodes: tuple[str, ...], source: str) -> CoordinatorRun:
         study, keys = parse_study(text, source=source), self._keys()
@@ -183,7 +187,7 @@ class Desk:
                 raise SilosError(f"{run.name}: its processes have not ended yet. Try again in some seconds.")
             make_folder(self._federation.forgotten)
             (self._federation.forgotten / run.name).touch()
-            aside = run.folder.with_name(f".{run.name}.forgotten")
+            aside = run.folder.with_name(f".{run.name}{FORGOTTEN}")
             run.folder.replace(aside)
             shutil.rmtree(aside)
         return {"run": run.name}
@@ -231,9 +235,14 @@ def _summary(run: CoordinatorRun) -> Answer:
         "begun": run.begun,
         "stage": None if last is None else last.stage,
         "round": None if last is None else last.round,
-        "gap": None if last is None else last.gap,
+        "gap": None if last is None else _finite(last.gap),
         "last": None if last is None else last.finished_at,
     }
+
+
+def _finite(value: Any) -> Any:
+    """A value as JSON has it: an infinite gap, as of the first round, is none yet."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _summary_in(folder: Path) -> Answer:
@@ -258,7 +267,8 @@ def _last_answers(folders: list[Path]) -> dict[str, float]:
 
 def _results(run: CoordinatorRun) -> dict[str, Path]:
     """The files of a run's results, by the names under which they are fetched."""
-    paths = [path for path in run.results.rglob("*") if path.is_file() and not path.is_symlink()]
+    found = (path for path in run.results.rglob("*") if not path.name.startswith("."))  # that is under way
+    paths = [path for path in found if path.is_file() and not path.is_symlink()]
     return {path.relative_to(run.results).as_posix(): path for path in sorted(paths)}
 
 

@@ -177,8 +177,9 @@ class History:
 
     def last_start(self) -> float:
         """When the last attempt began; 0 if none did."""
-        rows = self._read("SELECT max(at) FROM events WHERE kind IN ('started', 'resumed')")
-        return float(rows[0][0] or 0.0) if rows else 0.0
+        started = "SELECT at FROM events WHERE kind IN ('started', 'resumed')"
+        rows = self._read(f"{started} ORDER BY id DESC LIMIT 1")  # not the latest time: clocks are put back
+        return float(rows[0][0]) if rows else 0.0
 
     def copy(self, path: Path) -> None:
         """Write the history as it is into a file of its own, for people elsewhere: whole or not at all."""

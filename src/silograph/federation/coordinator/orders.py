@@ -13,7 +13,7 @@ from typing import Any, TypeVar, get_args
 
 from silograph._util.documents import parse_json
 from silograph._util.files import write_json
-from silograph._util.locks import Lock
+from silograph._util.locks import Lock, is_held
 from silograph._util.plain import restore
 from silograph.errors import CheckpointError
 from silograph.federation.coordinator.history import History
@@ -113,17 +113,6 @@ def note(run: CoordinatorRun, text: str) -> None:
     """Tell all who look on."""
     with History(run.history) as history:
         history.add_event("note", reason=text)
-
-
-def is_held(path: Path) -> bool:
-    """Whether a process holds a lock, whose file may not be there."""
-    if not path.exists():
-        return False
-    lock = Lock(path)
-    if lock.take():
-        lock.release()
-        return False
-    return True
 
 
 def conductor_of(federation: FederationFolder) -> Lock:

@@ -10,18 +10,17 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from importlib.metadata import version
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from silograph.errors import ProtocolError, SilographError
 from silograph.federation.coordinator.history import History
 from silograph.federation.coordinator.quarantine import Quarantine
-from silograph.federation.coordinator.versions import difference, go_together
 from silograph.federation.coordinator.witnesses import Witnesses
 from silograph.federation.envelope import SignedMessage, VerifiedMessage, largest_message, open_message
 from silograph.federation.identity import Signer, Trust
 from silograph.federation.refusals import PASSING, REASONS
 from silograph.federation.study_file import Policy
+from silograph.federation.versions import VERSION, difference, go_together
 
 T = TypeVar("T")
 
@@ -37,7 +36,6 @@ NO_KEY = "its key was revoked, and no other one signed since"  # nothing that it
 PROCESS_ENDED, OUT_OF_REACH = "its process has ended", "it is out of reach"  # why a site is lost
 MOST_REJECTED = 3  # bad answers to one request before the site counts as unable to answer
 LONGEST_VERSION = 40  # characters
-VERSION = version("silograph")  # once: it is looked up in a file
 SMALL_BODY = 10_000  # bytes of an answer without numbers
 
 TroubleKind = Literal["lost", "missing", "refused", "rejected"]

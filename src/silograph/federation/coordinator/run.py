@@ -131,8 +131,11 @@ class CoordinatorRun:
         path = self.folder / OUTCOME
         if not path.exists():
             return None
-        data = parse_json(path.read_bytes())
-        return Outcome(**data | {"troubles": tuple(data["troubles"])})
+        try:
+            data = parse_json(path.read_bytes())
+            return Outcome(**data | {"troubles": tuple(data["troubles"])})
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise CheckpointError(f"{path}: cannot be read ({error}). Remove it; the run then goes on.") from error
 
     def _write(self) -> None:
         about: dict[str, Any] = asdict(self)

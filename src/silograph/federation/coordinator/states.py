@@ -22,13 +22,14 @@ from silograph.federation.coordinator.history import Site
 Phase = Literal["computing", "starting", "approval", "sites", "server", "turn"]
 State = Literal["running", "waiting", "stopped", "abandoned", "done"]
 
+MOST_AT_ONCE = 4  # runs in hand; each has processes at the server and at its sites
 LONGEST_GAP = 20.0  # seconds between two looks; in a longer one, nobody conducted the run: the server was away
 FOR_WHAT: Mapping[Phase, str] = {
     "starting": "processes that start, and read their data",
     "approval": "the approval of {sites}",
     "sites": "{sites}, not connected or silent",
     "server": "the server, which does not answer its conductor",
-    "turn": "its turn: others run",
+    "turn": f"its turn: {MOST_AT_ONCE} others run, or wait",
 }
 NO_CONDUCTOR = "the server's conductor, which `silograph federation start` keeps"
 

@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, Protocol, TypeVar
 
+from silograph._util.locks import is_held
 from silograph.errors import CheckpointError, SilographError, SilosError
 from silograph.federation.coordinator.history import History
-from silograph.federation.coordinator.orders import is_held
 from silograph.federation.coordinator.request import NO_KEY, OUT_OF_REACH
 from silograph.federation.coordinator.run import CoordinatorRun, Outcome
 from silograph.federation.coordinator.states import Phase, phase_of
@@ -252,7 +252,9 @@ class Supervisor:
 
     def _is_connected(self, site: str, heard: float) -> bool:
         """Heard of lately, and since it was out of reach: the server takes a while to miss a site."""
-        return heard > max(time.time() - FRESH_SECONDS, self._unheard.get(site, 0.0))
+        now = time.time()
+        since = min(self._unheard.get(site, 0.0), now - POLL_SECONDS)  # later than now it is if the clock was put back
+        return heard > max(now - FRESH_SECONDS, since)
 
     def _act_on(self, outcome: Outcome) -> None:
         """Act on the end of an attempt: go on, begin anew, stop, or leave sites out."""

@@ -42,8 +42,10 @@ def survey_sites(
 
 def read_status(federation: FederationFolder) -> dict[str, Any]:
     """The sites' last answers."""
-    path = federation.status
-    return parse_json(path.read_bytes()) if path.exists() else {"attempt": None, "sites": {}}
+    try:
+        return parse_json(federation.status.read_bytes())
+    except (OSError, ValueError):  # not there yet, or torn by a power cut: the sites are asked anew
+        return {"attempt": None, "sites": {}}
 
 
 def _ask_status(

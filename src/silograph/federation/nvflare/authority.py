@@ -15,6 +15,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -74,7 +75,7 @@ def sign_request(folder: Path, request_zip: Path, out: Path, *, force: bool = Fa
         signed = read_member(beside, federation.certificate(site).name)
     make_folder(federation.certificates)
     write_bytes(federation.kept_request(site), request_zip.read_bytes())
-    write_bytes(federation.certificate(site), signed)  # last: it is the key on file
+    write_bytes(federation.certificate(site), signed, durable=True)  # last: it is the key on file
     return out
 
 
@@ -141,8 +142,11 @@ def site_key(folder: Path, site: str) -> str | None:
 
 
 def site_keys(folder: Path) -> dict[str, str]:
-    """The fingerprints of all sites that were signed, and not revoked since."""
-    found = {site: site_key(folder, site) for site in read_federation(folder).sites}
+    """The fingerprints of all sites that were signed, and not revoked since; of a damaged certificate there is none."""
+    found = {}
+    for site in read_federation(folder).sites:
+        with suppress(ProtocolError):  # which the warnings of certificates tell
+            found[site] = site_key(folder, site)
     return {site: key for site, key in found.items() if key is not None}
 
 
@@ -156,7 +160,10 @@ def read_federation(folder: Path) -> Invitation:
 
 def _check_key(federation: FederationFolder, request_zip: Path, site: str, key: str, *, force: bool) -> None:
     """Raise unless this key may be the one on file for the site."""
-    before = site_key(federation.path, site)
+    try:
+        before = site_key(federation.path, site)
+    except ProtocolError:
+        before = "damaged"  # whichever it was
     if was_revoked(federation, key):
         raise SilosError(
             f"{request_zip}: has a key that was revoked, which is signed no more. Ask {site} to make a new one: there, "

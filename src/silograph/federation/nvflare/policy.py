@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from silograph._util.files import write_bytes
-from silograph.federation.coordinator.conductor import MOST_AT_ONCE
+from silograph.federation.coordinator.states import MOST_AT_ONCE
 from silograph.federation.folders import FederationFolder, Kit
 from silograph.federation.nvflare.jobs import CONTROLLER, EXECUTOR
 

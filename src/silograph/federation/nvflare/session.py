@@ -26,7 +26,6 @@ from nvflare.fuel.hci.client import api
 from nvflare.private.fed.authenticator import Authenticator
 
 from silograph.errors import ParameterError, SilosError
-from silograph.federation.coordinator.desk import VERSION
 from silograph.federation.coordinator.supervisor import JobState, ServerAwayError
 from silograph.federation.folders import FederationFolder, Kit
 from silograph.federation.invitation import Invitation
@@ -34,9 +33,12 @@ from silograph.federation.nvflare.authority import conductor_name, lead_name, re
 from silograph.federation.nvflare.desk import COMMAND
 from silograph.federation.nvflare.jobs import write_job
 from silograph.federation.nvflare.reach import check_reach
+from silograph.federation.versions import VERSION
 
 T = TypeVar("T")
 
+ANSWER_SECONDS = 5.0  # for the desk to answer,
+RESULT_SECONDS = 60.0  # and for a piece of a result, which takes its time over a slow line
 CONNECT_SECONDS, RETRY_SECONDS = 5.0, 0.1  # for one try; between two greetings, the first of which is always too early
 LOST_SESSION = (NoConnection, SessionClosed, ConnectionError, NoReply, InternalError)
 ENDED_STATUS = "FINISHED"
@@ -88,8 +90,14 @@ class ServerSession:
     def ask(self, what: str, **about: object) -> dict[str, Any]:
         """The desk's answer to the lead."""
         asked = {"ask": what, "version": VERSION, **about}
-        # The public `do_command` leaves it to its caller to tell an answer from a lost session
-        reply = self._do(lambda session: session._do_command(COMMAND, props=asked))
+        patience = RESULT_SECONDS if what in ("files", "fetch") else ANSWER_SECONDS
+
+        def command(session: Session) -> Any:
+            session.set_timeout(patience)
+            # The public `do_command` leaves it to its caller to tell an answer from a lost session
+            return session._do_command(COMMAND, props=asked)
+
+        reply = self._do(command)
         answer: Mapping[str, Any] = Session._get_dict_data(reply)
         if "error" in answer:
             raise (ParameterError if answer.get("usage") else SilosError)(str(answer["error"]))

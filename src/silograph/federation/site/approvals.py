@@ -24,7 +24,10 @@ MOST_PENDING, LONGEST_TEXT = 50, 500
 SHA = re.compile(r"[0-9a-f]{64}")
 # People read a study in a terminal before they approve it. These move the cursor or turn the order of letters about,
 # so that they would see another study than the one they approve. TOML needs none of them.
-UNSEEN_CHARACTERS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]|\r(?!\n)")
+# What has no shape of its own, turns letters about, or ends a line for some readers and not for TOML
+UNSEEN_CHARACTERS = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]|\r(?!\n)"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

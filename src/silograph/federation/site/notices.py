@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from silograph._util import locks
 from silograph._util.documents import parse_json
 from silograph._util.files import write_bytes
-from silograph._util.locks import Lock
 from silograph.errors import SilographError
 from silograph.federation.folders import SiteFolder
 from silograph.federation.names import RUN_ID
@@ -135,13 +135,7 @@ class Runs:
 
 def is_held(folder: SiteFolder, run: str) -> bool:
     """Whether a process of this site has the run."""
-    lock = Lock(folder.state / run / LOCK)
-    try:
-        free = lock.take()
-    except FileNotFoundError:
-        return False
-    lock.release()
-    return not free
+    return locks.is_held(folder.state / run / LOCK)
 
 
 def name_of(study: Path) -> str:

@@ -4,7 +4,6 @@
   const place = document.getElementById("data");
   const beside = place.dataset.beside;
   const STALE = 6, PATIENCE = 30;  // in periods; seconds between tries where the file is not there
-  const FAULTS = ["rejected", "refused", "missing", "lost", "left-out"];
   let shown = null, changed = performance.now(), missing = false, opened = new Set(), closed = new Set();
 
   const at = id => document.getElementById(id);
@@ -86,7 +85,7 @@
       const line = put(list, "li");
       put(line, "time", clock(event.at, data.at)).dateTime = new Date(1000 * event.at).toISOString();
       const said = put(line, "span");
-      put(said, "span", (event.site ? `${event.site}: ` : "") + event.text, FAULTS.includes(event.kind) ? "fault" : "");
+      put(said, "span", (event.site ? `${event.site}: ` : "") + event.text, event.fault ? "fault" : "");
       if (event.healed !== null) put(said, "span", ` The run went on after ${span(event.healed)}.`, "healed");
     }
   }
@@ -154,7 +153,7 @@
   };
   function look() {
     const script = document.createElement("script");
-    script.src = `${beside}?${Date.now()}`;
+    script.src = `./${encodeURIComponent(beside)}?${Date.now()}`;
     const next = seconds => { script.remove(); judge(); setTimeout(look, 1000 * seconds); };
     script.onload = () => next(shown.every);
     script.onerror = () => { missing = true; next(PATIENCE); };

@@ -1,9 +1,11 @@
 """Which versions of silograph go together: those with the same first two numbers; others are refused by name."""
 
 import re
+from importlib.metadata import version
 
 from silograph.errors import SilosError
 
+VERSION = version("silograph")  # once: it is looked up in a file
 _FIRST_TWO = re.compile(r"(\d+)\.(\d+)")
 
 
@@ -25,4 +27,4 @@ def difference(ours: str, who: str, theirs: str) -> str:
 def check_together(whose: str, ours: str, who: str, theirs: str) -> None:
     """Raise where two versions do not go together."""
     if not go_together(ours, theirs):
-        raise SilosError(f"{whose}, {who} it is {theirs[:40]}, which do not go together. Upgrade the older one.")
+        raise SilosError(f"{whose}, {who} {theirs[:40]}: they do not go together. Upgrade the older one.")
