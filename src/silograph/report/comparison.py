@@ -57,7 +57,7 @@ def _subtitle(told: Comparison) -> str:
 def _pictures(told: Comparison, view: View) -> str:
     """Both mean graphs and the difference, from one side."""
     found, pairs = told.edges, told.pairs
-    largest = float(np.nanmax([found.mean_first, found.mean_second], initial=0.0))
+    largest = float(np.nan_to_num([found.mean_first, found.mean_second]).max(initial=0.0))
     drawings = []
     for group, mean in zip(told.groups, (found.mean_first, found.mean_second), strict=True):
         lines = _lines(told, np.nan_to_num(mean), "soft", largest, _strongest(np.nan_to_num(mean)))
