@@ -147,7 +147,7 @@ def _table(told: "Comparison", title: str, found: "Differences", rows: list[tupl
     from rich.text import Text
 
     table = Table(title=Text(title), title_justify="left")
-    for head in ("", *told.groups, "effect (95 %)", "p", "adjusted p"):
+    for head in ("", *told.shown, "effect (95 %)", "p", "adjusted p"):
         table.add_column(Text(visible(head)), justify="right" if head else "left", no_wrap=head.startswith("effect"))
     for place, name in rows:
         means = [f"{column[place]:.3g}" for column in (found.mean_first, found.mean_second)]
