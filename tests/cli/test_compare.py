@@ -2,6 +2,7 @@
 
 import csv
 import json
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -103,6 +104,32 @@ def test_a_comparison_that_a_kill_left_aside_is_brought_back_before_anything_els
     assert refused.exit_code == 1
     assert "--force" in refused.output
     assert {path.name for path in out.iterdir()} == FILES
+
+
+def test_notes_beside_a_comparison_survive_a_kill_as_it_is_replaced(study, tmp_path, monkeypatch):
+    out, replace = tmp_path / "compare", Path.replace
+    assert compare(study, "--out", str(out)).exit_code == 0
+    for name in ("notes.txt", "more.txt"):
+        (out / name).write_text("kept")
+
+    class Killed(BaseException):
+        """A process ends here."""
+
+    def killed(path, target):
+        if path.suffix == ".txt" and list(out.glob("*.txt")):
+            raise Killed
+        return replace(path, target)
+
+    again = ["compare", str(study.run), "--groups", str(study.people), "--column", "dx", "--out", str(out), "--force"]
+    with monkeypatch.context() as some:
+        some.setattr(Path, "replace", killed)
+        with pytest.raises(Killed):
+            CliRunner().invoke(app, again, catch_exceptions=False)
+    assert len(list(out.glob("*.txt"))) == 1
+    refused = compare(study, "--out", str(out))
+    assert refused.exit_code == 1
+    assert {path.name for path in out.iterdir()} == FILES | {"notes.txt", "more.txt"}
+    assert [path.name for path in tmp_path.iterdir()] == ["compare"]
 
 
 @pytest.mark.parametrize(

@@ -233,6 +233,8 @@ def test_accents_are_one_spelling_in_names_of_files_and_in_tables(table):
 def test_words_that_are_taken_for_gaps_are_told(model, table):
     with pytest.raises(SilosError, match=r"4 have none .*A cell that says 'none' counts as empty"):
         compare_groups(model, table(TABLE.replace("control", "none")), column="dx")
+    with pytest.raises(ParameterError, match=r"expected two groups of column 'dx' .*'none' counts as empty"):
+        compare_groups(model, table(TABLE.replace("control", "none")), column="dx", between=("none", "patient"))
     with pytest.raises(SilosError, match=r"Covariate 'place': .*A cell that says 'NA' counts as empty.* \(between\)"):
         compare_groups(model, table(TABLE.replace(",x", ",NA")), column="dx", covariates=["place"])
     with pytest.raises(SilosError, match=r"Sites 'place': .*4 have none .*'NA' counts as empty"):

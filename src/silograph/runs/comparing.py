@@ -214,7 +214,7 @@ def _two_groups(
         if lost or len(set(between)) != 2:
             raise ParameterError(
                 f"{setting('between')}: expected two groups of column {column!r} ({list_names(there)}), "
-                f"got {list_names(between)}."
+                f"got {list_names(between)}. {meant_by_gaps(list(label.values()))}".rstrip()
             )
         return between
     gaps = [silo for silo, its in label.items() if is_gap(its)]
