@@ -65,6 +65,19 @@ def test_a_changed_edge_is_found_written_and_told(study, tmp_path):
     assert record["says"] in said
 
 
+def test_long_names_of_groups_cut_no_measure_short(study, tmp_path):
+    people = tmp_path / "people.csv"
+    text = study.people.read_text(encoding="utf-8")
+    people.write_text(text.replace("patient", "Schizophrenia").replace("control", "Kontrollgruppe"), encoding="utf-8")
+    command = ["compare", str(study.run), "--groups", str(people), "--column", "dx", "--out", str(tmp_path / "out")]
+    result = CliRunner().invoke(app, command, env={"COLUMNS": "80"})
+    assert all(name in result.output for name in ("modularity", "similarity"))
+    lines = [line for line in result.output.splitlines() if line[:1] in tuple("┏┃┡│└")]
+    assert len(lines) > 20
+    assert "…" not in "".join(lines)
+    assert all(line.rstrip()[-1] in "┓┃┩│┘" for line in lines)
+
+
 def test_json_is_the_record_and_the_default_place_is_in_the_run(study):
     result = compare(study, "--json", "--force", "--covariates", "age", "--permutations", "99", "--seed", "3")
     assert result.exit_code == 0, result.output

@@ -255,7 +255,7 @@ def test_what_is_left_out_and_what_is_adjusted_is_said(model, table):
     text = TABLE.replace("p7,control", "p7,unknown")
     told = compare_groups(model, table(text), column="dx", between=("control", "patient"), covariates=["age"])
     assert "Left out, as of other groups or of none: 1 of the run's silos ('lima/p7')." in told.says
-    assert "Differences and effects are adjusted for age, means of groups are not." in told.says
+    assert "Differences and effects are adjusted for age; means of groups are not." in told.says
     plain = compare_groups(model, table(), column="dx", permutations=99)
     assert "Left out" not in plain.says
     assert "adjusted for" not in plain.says

@@ -204,8 +204,8 @@ def _limits_say(told: Comparison) -> list[str]:
         names = list_names(told.left_out)
         out.append(f"Left out, as of other groups or of none: {len(told.left_out)} of the run's silos ({names}).")
     if not told.design.is_plain:
-        by = " and ".join((*told.covariates, *(() if told.sites is None else (told.sites,))))
-        out.append(f"Differences and effects are adjusted for {by}, means of groups are not.")
+        by = ", ".join((*told.covariates, *(() if told.sites is None else (told.sites,))))
+        out.append(f"Differences and effects are adjusted for {by}; means of groups are not.")
     lacking = int(np.isnan(told.pairs.values).any(axis=0).sum())
     if lacking:
         enough = f"{ENOUGH:.0%} of either group"
