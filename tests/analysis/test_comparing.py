@@ -130,6 +130,22 @@ def test_hedges_g_and_its_interval_follow_the_formulas(rng):
     assert (found.effect[0], found.low[0], found.high[0]) == pytest.approx((j * d, j * (d - half), j * (d + half)))
 
 
+@pytest.mark.parametrize("covariates", [{}, {"age": words(np.arange(8) ** 2 % 7)}], ids=["plain", "covariate"])
+def test_groups_without_spread_have_no_effect_of_a_hundred_million(covariates):
+    y = np.repeat([[0.1], [0.7]], 4, axis=0) * np.array([[1.0, 3.0]])
+    found = compare_columns(y, relabellings(design_of(4, 4, covariates=covariates)))
+    assert np.isinf(found.statistic).all()
+    assert np.isnan([found.effect, found.low, found.high]).all()
+    assert found.difference == pytest.approx([-0.6, -1.8])
+
+
+def test_one_degree_of_freedom_tells_no_effect_rather_than_zero(rng):
+    covariates = {"age": words([0, 1, 1, 0, 1]), "motion": words([0, 1, 3, 2, 4])}
+    found = compare_columns(rng.normal(size=(5, 3)), relabellings(design_of(2, 3, covariates=covariates)))
+    assert np.isfinite(found.difference).all()
+    assert np.isnan([found.effect, found.low, found.high]).all()
+
+
 def test_q_is_that_of_scipy(rng):
     p = rng.random(40) ** 2
     assert false_discovery(p) == pytest.approx(stats.false_discovery_control(p))
@@ -355,6 +371,14 @@ def test_measures_are_those_of_each_graph(rng):
     assert found[:, 3] == pytest.approx(off)
     apart = [np.linalg.norm(graph.adjacency() - consensus.adjacency()) / np.sqrt(2) for graph in graphs.values()]
     assert found[:, 4] == pytest.approx(apart)
+
+
+def test_the_modularity_of_one_community_is_no_rounding_that_could_differ(rng):
+    halves = [np.triu(1 + 0.1 * rng.random((5, 5)), 1) for _ in range(8)]
+    graphs = {f"s{k}": Graph.from_adjacency(half + half.T, list("abcde")) for k, half in enumerate(halves)}
+    told = compare_graphs(graphs, graphs["s0"], design_of(4, 4), ("a", "b"), permutations=99, seed=0)
+    assert told.graphs.mean_first[2] == told.graphs.mean_second[2] == 0
+    assert np.isnan(told.graphs.p[2])
 
 
 def test_silos_that_resemble_their_group_are_told(rng):

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -64,6 +65,19 @@ def test_a_changed_edge_is_found_written_and_told(study, tmp_path):
     assert record["says"] in said
 
 
+def test_long_names_of_groups_cut_no_measure_short(study, tmp_path):
+    people = tmp_path / "people.csv"
+    text = study.people.read_text(encoding="utf-8")
+    people.write_text(text.replace("patient", "Schizophrenia").replace("control", "Kontrollgruppe"), encoding="utf-8")
+    command = ["compare", str(study.run), "--groups", str(people), "--column", "dx", "--out", str(tmp_path / "out")]
+    result = CliRunner().invoke(app, command, env={"COLUMNS": "80"})
+    assert all(name in result.output for name in ("modularity", "similarity"))
+    lines = [line for line in result.output.splitlines() if line[:1] in tuple("┏┃┡│└")]
+    assert len(lines) > 20
+    assert "…" not in "".join(lines)
+    assert all(line.rstrip()[-1] in "┓┃┩│┘" for line in lines)
+
+
 def test_json_is_the_record_and_the_default_place_is_in_the_run(study):
     result = compare(study, "--json", "--force", "--covariates", "age", "--permutations", "99", "--seed", "3")
     assert result.exit_code == 0, result.output
@@ -103,6 +117,32 @@ def test_a_comparison_that_a_kill_left_aside_is_brought_back_before_anything_els
     assert refused.exit_code == 1
     assert "--force" in refused.output
     assert {path.name for path in out.iterdir()} == FILES
+
+
+def test_notes_beside_a_comparison_survive_a_kill_as_it_is_replaced(study, tmp_path, monkeypatch):
+    out, replace = tmp_path / "compare", Path.replace
+    assert compare(study, "--out", str(out)).exit_code == 0
+    for name in ("notes.txt", "more.txt"):
+        (out / name).write_text("kept")
+
+    class Killed(BaseException):
+        """A process ends here."""
+
+    def killed(path, target):
+        if path.suffix == ".txt" and list(out.glob("*.txt")):
+            raise Killed
+        return replace(path, target)
+
+    again = ["compare", str(study.run), "--groups", str(study.people), "--column", "dx", "--out", str(out), "--force"]
+    with monkeypatch.context() as some:
+        some.setattr(Path, "replace", killed)
+        with pytest.raises(Killed):
+            CliRunner().invoke(app, again, catch_exceptions=False)
+    assert len(list(out.glob("*.txt"))) == 1
+    refused = compare(study, "--out", str(out))
+    assert refused.exit_code == 1
+    assert {path.name for path in out.iterdir()} == FILES | {"notes.txt", "more.txt"}
+    assert [path.name for path in tmp_path.iterdir()] == ["compare"]
 
 
 @pytest.mark.parametrize(

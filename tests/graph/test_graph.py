@@ -92,6 +92,24 @@ def test_a_file_that_is_no_graph_is_refused(tmp_path, content):
         read_graph(path)
 
 
+def test_a_damaged_archive_is_refused_by_its_path_whatever_its_bytes_are(tmp_path, rng):
+    path = tmp_path / "silos" / "oslo" / "graph.npz"
+    path.parent.mkdir(parents=True)
+    write_graph(triangle(), path)
+    whole, said = path.read_bytes(), []
+    flipped = [(bytes([value]), place) for place, value in enumerate(rng.integers(0, 256, len(whole)).tolist())]
+    for damaged in [whole[:size] for size in range(0, len(whole), 20)] + [
+        whole[:place] + value + whole[place + 1 :] for value, place in flipped
+    ]:
+        path.write_bytes(damaged)
+        try:
+            assert read_graph(path) == triangle()  # dates and the like are no part of the graph
+        except GraphError as error:
+            said.append(str(error))
+    assert len(said) > len(whole) // 3
+    assert all(str(path) in one and "load it unsafely" not in one for one in said)
+
+
 def test_a_graph_file_of_another_kind_is_refused(tmp_path):
     with pytest.raises(GraphError, match="no such file"):
         read_graph(tmp_path / "g.csv")

@@ -3,8 +3,10 @@
 import math
 import re
 
+import numpy as np
 import pytest
 
+from silograph import learn_files
 from silograph.federation.site.stability import Halves, tell_stability
 from silograph.graph.files import read_graph
 from silograph.report import write_report
@@ -249,6 +251,27 @@ def test_one_table_has_a_page_too(browser, tmp_path):
     assert look.page.locator("#silos-section").is_hidden()
     assert look.page.locator(".answer").count() == 2
     assert "without rounds" in look.text("#convergence")
+    assert look.complaints == []
+    look.close()
+
+
+def test_a_newcomers_page_speaks_of_no_coordinator_and_breaks_no_short_words_on_a_phone(browser, tmp_path):
+    rng = np.random.default_rng(1)
+    tables = [tmp_path / f"{name}.npy" for name in ("oslo", "lima", "kyoto")]
+    for table in tables:
+        np.save(table, rng.normal(size=(40, 6)))
+    learn_files(tables[:2], degree=2, coupling=0.5, out=tmp_path / "run")
+    learn_files(tables[2], consensus=tmp_path / "run", out=tmp_path / "new")
+    look = Look(browser, write_report(tmp_path / "new"))
+    assert "a newcomer is solved at once, without rounds" in look.text("#convergence")
+    look.page.set_viewport_size({"width": 390, "height": 844})
+    lines = """names => [...document.querySelectorAll("#record td:first-child")]
+        .filter(cell => names.includes(cell.innerText)).map(cell => {
+            const inside = document.createRange();
+            inside.selectNodeContents(cell);
+            return inside.getClientRects().length;
+        })"""
+    assert look.page.evaluate(lines, ["method", "certificate", "seconds"]) == [1, 1, 1]
     assert look.complaints == []
     look.close()
 

@@ -1,6 +1,7 @@
 """The page of a comparison: whole, without scripts, and no name in it is markup."""
 
 import re
+import warnings
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -75,3 +76,15 @@ def test_what_cannot_be_compared_is_not_called_alike(tmp_path):
     assert "nothing to compare" in page
     assert "differs" not in page.partition("<main>")[0]
     assert page.count("<table>") == 1  # how it was made
+
+
+def test_graphs_without_an_edge_make_a_page_without_a_warning(tmp_path):
+    none = Graph.from_adjacency(np.zeros((3, 3)), list("abc"))
+    model = SimpleNamespace(graphs_={f"s{k}": none for k in range(6)}, consensus_graph_=none, n_samples_seen_=[9] * 6)
+    told = compare_groups(model, {f"s{k}": "AB"[k % 2] for k in range(6)})
+    for name in ("run.json", "people.csv"):
+        (tmp_path / name).write_text("{}", encoding="utf-8")
+    about = {"run": tmp_path, "silos": told.pairs.silos, "people": tmp_path / "people.csv"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert "nothing to compare" in comparison_page(told, record_of(told, settings={}, **about))

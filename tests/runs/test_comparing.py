@@ -1,5 +1,6 @@
 """From a run, or a model, and a table of people to a comparison; and everything that can be wrong with the table."""
 
+import unicodedata
 import warnings
 from dataclasses import replace
 
@@ -179,6 +180,116 @@ def test_tables_as_spreadsheets_write_them_are_read(table, tmp_path):
         read_people(table(""))
 
 
+def test_a_row_that_cannot_be_read_is_named_where_it_begins(table):
+    opened = "who,dx\np0,a\n" + '"p1,a\np2,b\np3,b\n'
+    with pytest.raises(SilosError, match=r"row 3: expected 2 cells, got 1. It goes on to row 5: is a quote open\?"):
+        read_people(table(opened))
+    with pytest.raises(SilosError, match=r"row 3: cannot be read .*where a quote may be open"):
+        read_people(table(opened + "x" * 200_000))
+    with pytest.raises(
+        SilosError, match=r"people.csv, rows 2 and 4: expected one row for each silo, got 'p0' and 'p0'"
+    ):
+        compare_groups(Model(["p0", "p1"]), table("who,dx\np0,a\np1,b\np0,a\n"))
+    assert read_people(table('who,dx\np0,"a\nb"\n\np1,b\n')).lines == (2, 5)
+
+
+def test_excels_line_of_the_separator_is_none_of_the_table(table):
+    people = read_people(table("\ufeffsep=;\r\nsilo;dx\r\ns0;a\r\ns1;b,c\r\n"))
+    assert (people.columns, [row["dx"] for row in people.rows], people.lines) == (["dx"], ["a", "b,c"], (3, 4))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "cells"),
+    [
+        ("people.tsv", "silo,dx\ns0,a\n", "tabs are"),
+        ("people.csv", '"silo,dx"\n"s0,a"\n', "commas, semicolons or tabs"),
+    ],
+)
+def test_a_table_of_one_column_is_told_what_lies_between_cells(table, name, text, cells):
+    with pytest.raises(SilosError, match=f"got one column, 'silo,dx'. Between cells {cells}"):
+        read_people(table(text, name))
+
+
+def test_names_that_are_nearly_those_of_silos_are_told_so(table):
+    model = Model(["oslo/p0", "oslo/p1", "lima/p1", "lima/p2"])
+    text = "who,dx\noslo/p0,a\noslo/p1,a\nlima/p1,b\np2,b\n"
+    assert compare_groups(model, table(text), permutations=99).design.counts == (2, 2)
+    for others in ("error", "ignore"):
+        with pytest.raises(SilosError, match="'Lima/P1' and 'lima/p1' differ in upper and lower case"):
+            compare_groups(model, table(text.replace("lima/p1", "Lima/P1")), others=others)
+    with pytest.raises(SilosError, match="'p1' may be any of 'oslo/p1', 'lima/p1': write the whole name"):
+        compare_groups(model, table(text.replace("lima/p1", "p1")))
+
+
+def test_accents_are_one_spelling_in_names_of_files_and_in_tables(table):
+    silos = [
+        unicodedata.normalize("NFD", name)
+        for name in ("jos\u00e9/p1", "jos\u00e9/p2", "b\u00f8/p3", "b\u00f8/p\u00e94")
+    ]
+    told = compare_groups(Model(silos), table("who,dx\njos\u00e9/p1,a\np2,a\np3,b\np\u00e94,b\n"), permutations=99)
+    assert told.design.is_first.tolist() == [True, True, False, False]
+
+
+def test_words_that_are_taken_for_gaps_are_told(model, table):
+    with pytest.raises(SilosError, match=r"4 have none .*A cell that says 'none' counts as empty"):
+        compare_groups(model, table(TABLE.replace("control", "none")), column="dx")
+    with pytest.raises(ParameterError, match=r"expected two groups of column 'dx' .*'none' counts as empty"):
+        compare_groups(model, table(TABLE.replace("control", "none")), column="dx", between=("none", "patient"))
+    with pytest.raises(SilosError, match=r"Covariate 'place': .*A cell that says 'NA' counts as empty.* \(between\)"):
+        compare_groups(model, table(TABLE.replace(",x", ",NA")), column="dx", covariates=["place"])
+    with pytest.raises(SilosError, match=r"Sites 'place': .*4 have none .*'NA' counts as empty"):
+        compare_groups(model, table(TABLE.replace(",x", ",NA")), column="dx", sites="place")
+    with pytest.raises(SilosError, match="'Control', 'control' differ in upper and lower case"):
+        compare_groups(model, table(TABLE.replace("p7,control", "p7,Control")), column="dx")
+
+
+def test_groups_that_are_numbers_are_called_by_their_column(model, table):
+    text = TABLE.replace("control", "2").replace("patient", "1")
+    told = compare_groups(model, table(text), column="dx", permutations=99)
+    assert (told.groups, told.shown) == (("1", "2"), ("dx 1", "dx 2"))
+    assert "between dx 1 (n = 4) and dx 2 (n = 4)" in told.says
+    assert "(dx 1 − dx 2 = " in told.says
+
+
+def test_what_is_left_out_and_what_is_adjusted_is_said(model, table):
+    text = TABLE.replace("p7,control", "p7,unknown")
+    told = compare_groups(model, table(text), column="dx", between=("control", "patient"), covariates=["age"])
+    assert "Left out, as of other groups or of none: 1 of the run's silos ('lima/p7')." in told.says
+    assert "Differences and effects are adjusted for age; means of groups are not." in told.says
+    plain = compare_groups(model, table(), column="dx", permutations=99)
+    assert "Left out" not in plain.says
+    assert "adjusted for" not in plain.says
+
+
+@pytest.mark.parametrize("size", [1e-310, 1e-200, 1e200, 1e306])
+def test_a_covariate_in_any_unit_is_the_same_covariate(model, table, size):
+    def told(unit):
+        ages = {number: repr(int(number) * unit) for number in ("30", "41", "33", "50", "27", "36", "61", "44")}
+        text = TABLE
+        for number, age in ages.items():
+            text = text.replace(f",{number},", f",{age},")
+        return compare_groups(model, table(text), column="dx", covariates=["age"], permutations=99).edges
+
+    assert told(size).statistic == pytest.approx(told(1.0).statistic, rel=1e-6)
+
+
+def test_errors_of_the_design_name_the_table_and_what_tells_the_group(model, table):
+    with pytest.raises(SilosError, match=r"people.csv: Covariate 'age', silo 'oslo/p0': expected a number"):
+        compare_groups(model, table(TABLE.replace(",30,", ",?,")), column="dx", covariates=["age"])
+    with pytest.raises(SilosError, match=r"people.csv: .*'control' follows from covariate 'dx'"):
+        compare_groups(model, table(), column="dx", covariates=["age", "dx"])
+    with pytest.raises(SilosError, match=r"'control' follows from the sites, .* Leave the sites out"):
+        compare_groups(model, table(), column="dx", sites="dx")
+    four = Model(["p0", "p1", "p2", "p3"])
+    with pytest.raises(SilosError, match="Covariate 'age': is too much for 4 silos"):
+        compare_groups(four, table("who,dx,age\np0,a,1\np1,a,3\np2,b,2\np3,b,5\n"), column="dx", covariates=["age"])
+
+
+def test_a_data_frame_is_told_how_it_may_come(model):
+    with pytest.raises(ParameterError, match=r"got list. Of a data frame, give the dict of its rows"):
+        compare_groups(model, [("oslo/p0", "patient")])
+
+
 def test_the_column_is_found_only_where_there_is_one(model, table):
     with pytest.raises(ParameterError, match="got 'dx', 'age', 'place'"):
         compare_groups(model, table())
@@ -206,7 +317,7 @@ def test_tables_that_are_none_are_told_so(table, tmp_path):
         read_people(table("who,dx,dx\np1,a,b\n"))
     with pytest.raises(SilosError, match="one row for each silo, got none"):
         read_people(table("who,dx\n"))
-    with pytest.raises(SilosError, match="a name in column 'who' of each row"):
+    with pytest.raises(SilosError, match="row 2: expected a name in column 'who', got ''"):
         read_people(table("who,dx\n,a\n"))
     with pytest.raises(SilosError, match="the same columns"):
         people_of({"p1": {"dx": "a"}, "p2": {"age": 3}})
@@ -237,6 +348,9 @@ def test_runs_without_graphs_of_silos_are_refused(tmp_path):
     with pytest.raises(GraphError, match="got one over one table"):
         compare_groups(learn_files(tmp_path / "one.npy"), {"one": "a"})
     run = learn_files([tmp_path / "one.npy", tmp_path / "two.npy"], degree=2, coupling=0.5)
+    newcomer: RunData = replace(run, record=replace(run.record, silos=run.record.silos[:1]))
+    with pytest.raises(GraphError, match="got one over 'one' alone, as a newcomer's is"):
+        compare_groups(newcomer, {"one": "a"})
     away: RunData = replace(run, graphs={"one": run.graphs["one"]})
     with pytest.raises(GraphError, match=r"1 are not in this folder \('two'\)"):
         compare_groups(away, {"one": "a", "two": "b"})

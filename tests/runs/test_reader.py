@@ -62,7 +62,9 @@ def test_a_coordinators_folder_stands_for_the_results_in_it(tmp_path):
         (lambda run: (run / "checkpoint").mkdir(), "--resume"),
         (lambda run: (run / "silos" / "lima" / "graph.npz").unlink(), "graph.npz: missing"),
         (lambda run: (run / "history.csv").unlink(), "history.csv"),
-        (lambda run: (run / "consensus" / "graph.npz").write_bytes(b"no"), "graph.npz"),
+        (lambda run: (run / "consensus" / "graph.npz").write_bytes(b"no"), "consensus/graph.npz: .* no archive"),
+        (lambda run: (run / "silos" / "lima" / "graph.npz").write_bytes(b""), "lima/graph.npz: .* no archive"),
+        (lambda run: (run / "partial.npz").write_bytes(b""), "partial.npz: .* no archive"),
     ],
 )
 def test_what_is_wrong_with_a_run_is_said(tmp_path, spoil, says):

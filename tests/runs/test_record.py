@@ -46,7 +46,8 @@ def test_a_record_is_read_back_as_it_was_written(tmp_path, change):
         (("parameters",), {"method": "exact"}, "parameters.tol: is missing"),
         (("parameters",), {"tol": 1e-6}, "parameters.method: is missing"),
         (("unheard_of",), 1, "unheard_of: is not known"),
-        (("format",), 1, "in format 7"),
+        (("format",), 1, "in format 7, got 1. Run `silograph learn` again"),
+        (("format",), 99, "in format 7, got 99. A newer silograph wrote it"),
     ],
 )
 def test_a_damaged_or_foreign_record_is_refused_by_file_and_key(tmp_path, where, value, says):

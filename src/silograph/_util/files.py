@@ -71,9 +71,7 @@ def writing_folder(path: Path, *, replace: bool) -> Iterator[Path]:
             old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent)) / path.name
             path.replace(old)
             temporary.replace(path)
-            for kept in [entry for entry in old.iterdir() if not (path / entry.name).exists()]:
-                kept.replace(path / kept.name)
-            shutil.rmtree(old.parent)
+            _take_along(old, path)
         else:
             temporary.replace(path)
     except OSError as error:
@@ -83,11 +81,22 @@ def writing_folder(path: Path, *, replace: bool) -> Iterator[Path]:
 
 
 def bring_back(path: Path) -> None:
-    """Where `writing_folder` was killed between its two renames, so that no folder is there, bring the old back."""
+    """Where `writing_folder` was killed after its first rename, bring the old folder back, or what is kept of it."""
     for aside in path.parent.glob(f".{glob.escape(path.name)}.old.*"):
-        if not path.exists() and (aside / path.name).is_dir():
-            (aside / path.name).replace(path)
+        if not (old := aside / path.name).is_dir():
+            continue
+        if path.exists():  # killed after the second rename
+            _take_along(old, path)
+        else:
+            old.replace(path)
             aside.rmdir()
+
+
+def _take_along(old: Path, new: Path) -> None:
+    """What the old folder held beyond the new files goes with these; the rest of it goes."""
+    for kept in [entry for entry in old.iterdir() if not (new / entry.name).exists()]:
+        kept.replace(new / kept.name)
+    shutil.rmtree(old.parent)
 
 
 def make_folder(path: Path) -> None:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from silograph.analysis.comparing.study import Comparison
 
 MOST_PAIRS = 10  # that the summary shows
+WIDEST = len("modularity")  # of the measures
+NUMBER = 8  # as 1.23e-05: longer names of groups are folded, so that all fits into 80 columns
 COMPARE_HELP = """Compare the graphs of two groups of silos: patients and controls, two scanners, before and after.
 
 RUN is the folder of a run over several silos, learned together without regard to the group. The table of people has one
@@ -147,11 +149,19 @@ def _table(told: "Comparison", title: str, found: "Differences", rows: list[tupl
     from rich.text import Text
 
     table = Table(title=Text(title), title_justify="left")
-    for head in ("", *told.groups, "effect (95 %)", "p", "adjusted p"):
-        table.add_column(Text(visible(head)), justify="right" if head else "left", no_wrap=head.startswith("effect"))
+    table.add_column("", min_width=WIDEST)
+    for head in told.groups:
+        table.add_column(Text(visible(head)), justify="right", overflow="fold", max_width=NUMBER)
+    for head in ("effect (95 %)", "p", "adjusted p"):
+        table.add_column(head, justify="right", no_wrap=head.startswith("effect"))
     for place, name in rows:
         means = [f"{column[place]:.3g}" for column in (found.mean_first, found.mean_second)]
-        effect = f"{found.effect[place]:.2f} ({found.low[place]:.2f} to {found.high[place]:.2f})"
+        size, low, high = (_three_digits(float(column[place])) for column in (found.effect, found.low, found.high))
+        effect = f"{size} ({low}, {high})"
         words = [*means, effect, *(f"{column[place]:.2g}" for column in (found.p, found.p_family))]
         table.add_row(Text(visible(name)), *(Text("–" if "nan" in word else word) for word in words))
     return table
+
+
+def _three_digits(size: float) -> str:
+    return f"{size:.2f}" if abs(size) < 9.995 else f"{size:.1f}" if abs(size) < 99.95 else f"{size:.0f}"

@@ -2,6 +2,7 @@
 
 import csv
 import zipfile
+import zlib
 from collections.abc import Callable, Mapping
 from itertools import repeat
 from pathlib import Path
@@ -15,6 +16,8 @@ from silograph._util.extras import required
 from silograph._util.files import writing
 from silograph.errors import GraphError
 from silograph.graph.graph import Graph
+
+ARCHIVE = b"PK\x03\x04"  # how an .npz begins
 
 
 def write_graph(graph: Graph, path: str | Path, columns: Mapping[str, np.ndarray] = MappingProxyType({})) -> None:
@@ -36,8 +39,8 @@ def read_graph(path: str | Path) -> Graph:
     read: Callable[[Path], Graph] = _by_suffix(path, {".graphml": _read_graphml, ".csv": _read_csv, ".npz": _read_npz})
     try:
         return read(path)
-    except (KeyError, ValueError, TypeError, ParseError, zipfile.BadZipFile) as error:
-        raise GraphError(f"{path.name}: not a graph file of this format ({error}).") from error
+    except (KeyError, ValueError, TypeError, ParseError) as error:
+        raise GraphError(f"{path}: not a graph file of this format ({error}). Write it anew.") from error
 
 
 def _by_suffix(path: Path, choices: dict[str, Callable[..., Any]]) -> Callable[..., Any]:
@@ -114,9 +117,22 @@ def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
                 np.lib.format.write_array(file, array, allow_pickle=False)
 
 
+def read_arrays(path: Path) -> dict[str, np.ndarray]:
+    """What `write_arrays` wrote; a ValueError says in what way a file is damaged, whatever its bytes are."""
+    try:
+        with path.open("rb") as file:  # NumPy may leave a damaged file open
+            # Of a file that is no archive, NumPy says to load it unsafely
+            if file.read(len(ARCHIVE)) != ARCHIVE:
+                raise ValueError("it is no archive of arrays")
+            file.seek(0)
+            return dict(np.load(file, allow_pickle=False))
+    except (OSError, EOFError, RuntimeError, MemoryError, zlib.error, zipfile.BadZipFile) as error:
+        raise ValueError(f"it is damaged: {error or type(error).__name__}") from error
+
+
 def _read_npz(path: Path) -> Graph:
-    with np.load(path, allow_pickle=False) as data:
-        return Graph.from_edges(data["names"].tolist(), data["rows"], data["cols"], data["weights"])
+    data = read_arrays(path)
+    return Graph.from_edges(data["names"].tolist(), data["rows"], data["cols"], data["weights"])
 
 
 def _from_triples(names: list[str], edges: list[tuple[int, int, float]]) -> Graph:

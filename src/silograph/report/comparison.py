@@ -29,7 +29,7 @@ def comparison_page(told: Comparison, record: ComparisonRecord, *, coordinates: 
     ranked = [pair for pair in told.ranked[:MOST_ROWS] if np.isfinite(told.edges.p[pair])]
     parts = {
         "{{style}}": style(),
-        "{{title}}": escape(" and ".join(told.groups)),
+        "{{title}}": escape(" and ".join(told.shown)),
         "{{subtitle}}": escape(_subtitle(told)),
         "{{badge}}": {0: "no pair differs" if n_tested else "nothing to compare", 1: "1 pair differs"}.get(
             found, f"{found} pairs differ"
@@ -37,8 +37,8 @@ def comparison_page(told: Comparison, record: ComparisonRecord, *, coordinates: 
         "{{finding}}": escape(told.sentences[0]),
         "{{says}}": escape(" ".join(told.sentences[1:])),
         "{{pictures}}": "\n".join(_pictures(told, view) for view in views),
-        "{{first}}": escape(told.groups[0]),
-        "{{second}}": escape(told.groups[1]),
+        "{{first}}": escape(told.shown[0]),
+        "{{second}}": escape(told.shown[1]),
         "{{likeness}}": escape(_likeness(told)),
         "{{graphs}}": _table(told, "number", told.graphs, whole),
         "{{edges_say}}": escape(_edges_say(told)),
@@ -50,16 +50,16 @@ def comparison_page(told: Comparison, record: ComparisonRecord, *, coordinates: 
 
 
 def _subtitle(told: Comparison) -> str:
-    counts = ", ".join(f"{name}: {n} silos" for name, n in zip(told.groups, told.design.counts, strict=True))
+    counts = ", ".join(f"{name}: {n} silos" for name, n in zip(told.shown, told.design.counts, strict=True))
     return f"{counts}; {len(told.pairs.names)} nodes, {how(told)}"
 
 
 def _pictures(told: Comparison, view: View) -> str:
     """Both mean graphs and the difference, from one side."""
     found, pairs = told.edges, told.pairs
-    largest = float(np.nanmax([found.mean_first, found.mean_second], initial=0.0))
+    largest = float(np.nan_to_num([found.mean_first, found.mean_second]).max(initial=0.0))
     drawings = []
-    for group, mean in zip(told.groups, (found.mean_first, found.mean_second), strict=True):
+    for group, mean in zip(told.shown, (found.mean_first, found.mean_second), strict=True):
         lines = _lines(told, np.nan_to_num(mean), "soft", largest, _strongest(np.nan_to_num(mean)))
         drawings.append((f"{group}, mean graph", draw(view, pairs.names, lines)))
     size = np.where(np.isfinite(found.p), np.abs(np.nan_to_num(found.difference)), 0.0)
@@ -71,7 +71,7 @@ def _pictures(told: Comparison, view: View) -> str:
         for kind, sign in (("red", 1), ("blue", -1)):
             some = drawn[(sure[drawn] != faint) & (np.sign(found.difference[drawn]) == sign)]
             lines += _lines(told, size, f"{kind} faint" if faint else kind, top, some)
-    drawings.append((f"{told.groups[0]} − {told.groups[1]}", draw(view, pairs.names, lines)))
+    drawings.append((f"{told.shown[0]} − {told.shown[1]}", draw(view, pairs.names, lines)))
     figures = "".join(
         f"<figure><figcaption><strong>{escape(caption)}</strong> <span class='hint'>{view.name}</span></figcaption>"
         f"{svg}</figure>"
@@ -92,7 +92,7 @@ def _strongest(sizes: Vector) -> IntVector:
 
 
 def _likeness(told: Comparison) -> str:
-    alike, (first, second) = told.likeness, told.groups
+    alike, (first, second) = told.likeness, told.shown
     if (reason := incomparable(told)) is not None:
         return reason
     return (
@@ -116,7 +116,7 @@ def _edges_say(told: Comparison) -> str:
 def _table(told: Comparison, head: str, found: Differences, rows: list[tuple[str, int]]) -> str:
     if not rows:
         return ""
-    heads = "".join(f"<th class='number'>{escape(name)}</th>" for name in ("adjusted p", *told.groups, *HEADS))
+    heads = "".join(f"<th class='number'>{escape(name)}</th>" for name in ("adjusted p", *told.shown, *HEADS))
     body = "".join(_row(found, name, place) for name, place in rows)
     return f"<table><thead><tr><th>{head}</th>{heads}</tr></thead><tbody>{body}</tbody></table>"
 

@@ -9,7 +9,7 @@ import numpy as np
 from silograph._util.checks import check_whole, list_names
 from silograph._util.naming import setting
 from silograph._util.types import Vector
-from silograph.analysis.comparing.design import is_gap, make_design
+from silograph.analysis.comparing.design import is_gap, make_design, meant_by_gaps
 from silograph.analysis.comparing.study import ROWS, Comparison, compare_graphs
 from silograph.errors import GraphError, ParameterError, SilosError
 from silograph.graph.graph import Graph
@@ -98,6 +98,11 @@ def compare_groups(
     if others not in ("error", "ignore"):
         raise ParameterError(f"others: expected error or ignore, got {others!r}.")
     graphs, consensus, n_rows = _graphs_of(learned)
+    if not isinstance(groups, Mapping | str | os.PathLike):
+        raise ParameterError(
+            f"groups: expected a file, silo → group, or silo → {{column: value}}, got {type(groups).__name__}. Of a "
+            "data frame, give the dict of its rows: to_dict('index')."
+        )
     people = people_of(groups) if isinstance(groups, Mapping) else read_people(groups, key=name)
     rows = dict(zip(graphs, people.rows_of(list(graphs), others), strict=True))
     column = people.group_column(column, option="column")
@@ -109,13 +114,16 @@ def compare_groups(
     label = {silo: row[column].strip() for silo, row in rows.items()}
     pair = _two_groups(label, column, people, between)
     kept = [silo for silo in graphs if label[silo] in pair]
-    design = make_design(
-        kept,
-        [label[silo] for silo in kept],
-        pair[0],
-        covariates={one: [values[silo] for silo in kept] for one, values in cells.items()},
-        sites=None if places is None else _known(sites, {silo: places[silo] for silo in kept}),
-    )
+    try:
+        design = make_design(
+            kept,
+            [label[silo] for silo in kept],
+            pair[0],
+            covariates={one: [values[silo] for silo in kept] for one, values in cells.items()},
+            sites=None if places is None else _known(sites, {silo: places[silo] for silo in kept}),
+        )
+    except SilosError as error:
+        raise SilosError(f"{people.source}: {error}") from error
     return compare_graphs(
         {silo: graphs[silo] for silo in kept},
         consensus,
@@ -126,6 +134,8 @@ def compare_groups(
         rows=_numbers_of_rows({silo: n_rows[silo] for silo in kept}, adjusted),
         covariates=adjusted,
         sites=sites,
+        column=column,
+        left_out=[silo for silo in graphs if silo not in set(kept)],
     )
 
 
@@ -150,6 +160,11 @@ def _graphs_of(
         raise GraphError(
             "Expected a run over several silos, got one over one table: there is one graph, and nothing to compare. "
             "Give `silograph learn` a table per person."
+        )
+    if len(learned.silos) == 1:
+        raise GraphError(
+            f"Expected a run over several silos, got one over {learned.silos[0].name!r} alone, as a newcomer's is: "
+            "there is nothing to compare. Give the run that has the silos of both groups."
         )
     away = [silo.name for silo in learned.silos if silo.name not in learned.graphs]
     if away:
@@ -183,7 +198,10 @@ def _places(people: People, rows: Mapping[str, Mapping[str, str]], column: str) 
 def _known(sites: str | None, places: Mapping[str, str]) -> list[str]:
     gaps = [silo for silo, place in places.items() if is_gap(place)]
     if gaps:
-        raise SilosError(f"Sites {sites!r}: expected a value for each silo, but {list_names(gaps)} have none.")
+        raise SilosError(
+            f"Sites {sites!r}: expected a value for each silo, but {len(gaps)} have none ({list_names(gaps)}). "
+            f"{meant_by_gaps(list(places.values()))}Fill them in."
+        )
     return list(places.values())
 
 
@@ -196,19 +214,21 @@ def _two_groups(
         if lost or len(set(between)) != 2:
             raise ParameterError(
                 f"{setting('between')}: expected two groups of column {column!r} ({list_names(there)}), "
-                f"got {list_names(between)}."
+                f"got {list_names(between)}. {meant_by_gaps(list(label.values()))}".rstrip()
             )
         return between
     gaps = [silo for silo, its in label.items() if is_gap(its)]
     if gaps:
         raise SilosError(
             f"{people.source}, column {column!r}: expected a group for each silo, but {len(gaps)} have none "
-            f"({list_names(gaps)}). Fill them in, or leave these silos out by naming both groups "
-            f"({setting('between')})."
+            f"({list_names(gaps)}). {meant_by_gaps(list(label.values()))}Fill them in, or leave these silos out by "
+            f"naming both groups ({setting('between')})."
         )
     if len(there) != 2:
         cure = "There is nothing to compare: check the column."
         cure = f"Name two of them ({setting('between')})." if len(there) > 2 else cure
+        if alike := [one for one in there if [other.casefold() for other in there].count(one.casefold()) > 1]:
+            cure = f"{list_names(alike)} differ in upper and lower case: write each group in one way."
         raise SilosError(
             f"{people.source}, column {column!r}: expected two groups, got {len(there)} ({list_names(there)}). {cure}"
         )

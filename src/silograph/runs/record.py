@@ -205,8 +205,12 @@ class RunRecord:
         except ValueError as error:
             raise GraphError(f"{source}: cannot be read ({error}). {AGAIN}") from error
         if not isinstance(data, dict) or data.get("format") != RECORD_FORMAT:
+            got = data.get("format") if isinstance(data, dict) else None
+            told = "another" if got is None else f"{got!r}"
+            newer = isinstance(got, int) and got > RECORD_FORMAT
             raise GraphError(
-                f"{source}: expected the record of a finished run in format {RECORD_FORMAT}, got another. {AGAIN}"
+                f"{source}: expected the record of a finished run in format {RECORD_FORMAT}, got {told}. "
+                f"{'A newer silograph wrote it: install that one.' if newer else AGAIN}"
             )
         try:
             record = from_plain(cls, data)

@@ -1,6 +1,5 @@
 """Partial correlations in a run's folder: partial.npz, a number of each edge, and whether the smooth model is wrong."""
 
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from silograph.data.blocks import N_BLOCKS
 from silograph.data.moments import Moments
 from silograph.data.pairwise import AnyMoments
 from silograph.errors import GraphError, SignalError
-from silograph.graph.files import write_arrays
+from silograph.graph.files import read_arrays, write_arrays
 from silograph.graph.graph import Graph
 from silograph.graph.pairs import Pairs, endpoints
 
@@ -106,9 +105,9 @@ def write_signs(path: Path, signs: RunSigns) -> None:
 def read_signs(path: Path) -> RunSigns:
     """What `write_signs` wrote."""
     try:
-        with np.load(path, allow_pickle=False) as data:
-            silos = tuple(data["silos"].tolist()) if "silos" in data.files else ()
-            own = data["partial_correlations"] if silos else np.empty((0, *data["consensus"].shape))
-            return RunSigns(names=tuple(data["names"].tolist()), silos=silos, own=own, consensus=data["consensus"])
-    except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+        data = read_arrays(path)
+        silos = tuple(data["silos"].tolist()) if "silos" in data else ()
+        own = data["partial_correlations"] if silos else np.empty((0, *data["consensus"].shape))
+        return RunSigns(names=tuple(data["names"].tolist()), silos=silos, own=own, consensus=data["consensus"])
+    except (KeyError, ValueError) as error:
         raise GraphError(f"{path}: cannot be read ({error}). Run `silograph learn` again.") from error

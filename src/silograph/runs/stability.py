@@ -1,6 +1,5 @@
 """Scores and stability in a run's folder: scores.npz, stability.npz, and what they say of a graph's edges."""
 
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ from silograph.analysis.quorum import ROUNDING, quorum
 from silograph.analysis.scores import StudyScores
 from silograph.analysis.stability import GraphStability, Of, StudyStability
 from silograph.errors import GraphError
-from silograph.graph.files import write_arrays
+from silograph.graph.files import read_arrays, write_arrays
 from silograph.graph.graph import Graph, graph_on
 from silograph.graph.pairs import Pairs, condensed_index
 
@@ -165,26 +164,26 @@ def write_stability(path: Path, told: RunStability) -> None:
 def read_stability(path: Path) -> RunStability:
     """What `write_stability` wrote."""
     try:
-        with np.load(path, allow_pickle=False) as data:
-            names, silos = tuple(data["names"].tolist()), data["silos"].tolist()
-            n_halves, of = int(data["half_samples"]), str(data["of"])
-            pairs = Pairs.from_sorted(len(names), data["rows"], data["cols"])
-            if pairs.size == len(names) * (len(names) - 1) // 2:
-                pairs = Pairs.all(len(names))
-            values = {name: data[name] for name in VALUES}
-            one_consensus = data["one_consensus"]
-            graphs = [
-                GraphStability(
-                    **{name: values[name][k] for name in VALUES},
-                    false_edges=bound_false_edges(
-                        _known(values["frequency"][k]), n_halves=n_halves, one_consensus=bool(one_consensus[k])
-                    ),
-                )
-                for k in range(len(values["frequency"]))
-            ]
-            consensus = graphs.pop(0) if len(graphs) > len(silos) else None  # a site knows its silos only
-            own = dict(zip(silos, graphs, strict=True))
-    except (OSError, KeyError, ValueError, IndexError, zipfile.BadZipFile) as error:
+        data = read_arrays(path)
+        names, silos = tuple(data["names"].tolist()), data["silos"].tolist()
+        n_halves, of = int(data["half_samples"]), str(data["of"])
+        pairs = Pairs.from_sorted(len(names), data["rows"], data["cols"])
+        if pairs.size == len(names) * (len(names) - 1) // 2:
+            pairs = Pairs.all(len(names))
+        values = {name: data[name] for name in VALUES}
+        one_consensus = data["one_consensus"]
+        graphs = [
+            GraphStability(
+                **{name: values[name][k] for name in VALUES},
+                false_edges=bound_false_edges(
+                    _known(values["frequency"][k]), n_halves=n_halves, one_consensus=bool(one_consensus[k])
+                ),
+            )
+            for k in range(len(values["frequency"]))
+        ]
+        consensus = graphs.pop(0) if len(graphs) > len(silos) else None  # a site knows its silos only
+        own = dict(zip(silos, graphs, strict=True))
+    except (KeyError, ValueError, IndexError) as error:
         raise GraphError(f"{path}: cannot be read ({error}). Run `silograph learn` again.") from error
     study = StudyStability(n_halves=n_halves, of="rows" if of == "rows" else "silos", consensus=consensus, silos=own)
     return RunStability(names=names, pairs=pairs, study=study)

@@ -9,7 +9,7 @@ import numpy as np
 from silograph._util.types import BoolVector, IntVector, Matrix, Vector
 from silograph.analysis.comparing.design import FEWEST, Bases, Design, bases_of
 from silograph.analysis.comparing.relabelling import Orders, Relabellings, restricted
-from silograph.analysis.comparing.statistic import LeastSquares, Statistic, Welch
+from silograph.analysis.comparing.statistic import ROUNDING, LeastSquares, Statistic, Welch
 
 ENOUGH = 0.8  # of either group's silos: where fewer have both nodes of a pair, it is not tested
 LEVEL = 0.05
@@ -103,8 +103,11 @@ def _statistic(design: Design, bases: Bases, y: Matrix, rest: Matrix) -> Statist
 def _fill_effects(columns: IntVector, rest: Matrix, bases: Bases, out: dict[str, Vector]) -> None:
     weight, freedom = float(bases.group @ bases.group), bases.freedom
     difference = bases.group @ rest / weight
-    spread = np.sqrt(np.maximum((rest**2).sum(axis=0) - difference**2 * weight, 0) / freedom)
-    told = spread > FLAT * np.linalg.norm(rest, axis=0)
+    whole = (rest**2).sum(axis=0)
+    left = np.maximum(whole - difference**2 * weight, 0)
+    spread = np.sqrt(left / freedom)
+    # With one degree of freedom a spread is no measure: Hedges' correction would make every effect 0
+    told = (left > ROUNDING * whole) & (freedom > 1)
     size = np.divide(difference, spread, out=np.full_like(difference, np.nan), where=told)
     unbiased = 1 - 3 / (4 * freedom - 1)
     half = Z * np.sqrt(1 / weight + size**2 / (2 * freedom))

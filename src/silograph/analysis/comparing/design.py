@@ -7,6 +7,7 @@ import numpy as np
 from scipy.linalg import qr
 
 from silograph._util.checks import list_names
+from silograph._util.naming import setting
 from silograph._util.types import BoolVector, IntVector, Matrix, Vector
 from silograph.errors import SilosError
 
@@ -90,16 +91,22 @@ def make_design(
     _check_sizes(silos, groups, first)
     named = [""] * len(silos) if sites is None else sites
     site = np.unique(np.array(named), return_inverse=True)[1].astype(np.int32)
-    columns = np.empty((len(silos), 0))
+    design = Design(is_first=is_first, site=site, covariates=np.empty((len(silos), 0)))
+    _check_told(design, first, "the sites", "Leave the sites out.")
     for name, values in (covariates or {}).items():
-        columns = np.hstack([columns, _columns(name, values, silos, site, columns)])
-    design = Design(is_first=is_first, site=site, covariates=columns)
+        columns = np.hstack([design.covariates, _columns(name, values, silos, site, design.covariates)])
+        design = Design(is_first=is_first, site=site, covariates=columns)
+        before = " beside the sites and covariates before it" if columns.shape[1] > 1 or site.any() else ""
+        _check_told(design, first, f"covariate {name!r}{before}", CURE)
+    return design
+
+
+def _check_told(design: Design, first: str, by: str, cure: str) -> None:
     if bases_of(design) is None:
         raise SilosError(
             f"Expected groups that sites and covariates do not tell already, but who belongs to {first!r} follows from "
-            "them, or too few silos are left to compare. Leave a covariate or the sites out."
+            f"{by}, or too few silos are left to compare. {cure}"
         )
-    return design
 
 
 def _check_sizes(silos: Sequence[str], groups: Sequence[str], first: str) -> None:
@@ -118,7 +125,8 @@ def _columns(name: str, values: Sequence[str], silos: Sequence[str], site: IntVe
     if gaps:
         raise SilosError(
             f"Covariate {name!r}: expected a value for each silo, but {len(gaps)} have none ({list_names(gaps)}). "
-            "Fill them in, or leave these silos out by an empty group and `between`."
+            f"{meant_by_gaps(values)}Fill them in, or leave these silos out: empty their cell in the column of groups, "
+            f"and name both groups ({setting('between')})."
         )
     numbers = _numbers(name, values, silos)
     if numbers is None:
@@ -127,8 +135,11 @@ def _columns(name: str, values: Sequence[str], silos: Sequence[str], site: IntVe
     if numbers.shape[1] == 0 or not np.ptp(numbers, axis=0).any():
         raise SilosError(f"Covariate {name!r}: is the same for all silos, so that it explains nothing. {CURE}")
     if numbers.shape[1] > len(silos) - 4:
-        raise SilosError(f"Covariate {name!r}: has almost as many classes as there are silos. {CURE}")
-    scaled: Matrix = numbers - numbers.mean(axis=0)
+        few = f"is too much for {len(silos)} silos" if numbers.shape[1] == 1 else "has almost as many classes as silos"
+        raise SilosError(f"Covariate {name!r}: {few}. {CURE}")
+    # By a power of two, which changes no other bit: the squares of very large and small numbers are none
+    scaled: Matrix = np.ldexp(numbers, -np.frexp(np.abs(numbers).max(axis=0))[1])
+    scaled -= scaled.mean(axis=0)
     scaled /= np.linalg.norm(scaled, axis=0)
     sites = np.equal.outer(site, np.unique(site)).astype(np.float64)
     known = np.hstack([sites, before])
@@ -160,6 +171,12 @@ def _number(value: str) -> float | None:
     except ValueError:
         return None
     return number if np.isfinite(number) else None
+
+
+def meant_by_gaps(values: Sequence[str]) -> str:
+    """Which words in these cells are taken for gaps, if a reader may have meant something by them."""
+    words = sorted({value for value in values if value and is_gap(value)})
+    return f"A cell that says {list_names(words)} counts as empty. " if words else ""
 
 
 def is_gap(value: str) -> bool:

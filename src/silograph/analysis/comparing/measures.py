@@ -23,6 +23,7 @@ from silograph.graph.pairs import condensed_index
 
 MEASURES = ("edges", "weight", "modularity", "similarity", "distance")
 SAME = 1 - 1e-9
+NO_MODULARITY = 1e-12  # of one community alone it is 0, but for rounding, which differs from graph to graph
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -89,10 +90,12 @@ def measures_of(pairs: PairWeights) -> tuple[Matrix, Matrix]:
     alike = overlaps(graphs)
     mean = pairs.graph(values.mean(axis=0))
     community = communities(mean, graph_distances(mean))[1]
+    modularities = np.array([modularity(graph, community) for graph in graphs])
+    modularities[np.abs(modularities) < NO_MODULARITY] = 0.0
     columns = (
         (values > 0).sum(axis=1),
         values.sum(axis=1),
-        [modularity(graph, community) for graph in graphs],
+        modularities,
         (alike.sum(axis=1) - 1) / (len(graphs) - 1),
         np.linalg.norm((values - pairs.consensus) * complete, axis=1),
     )

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from silograph._util.checks import list_names
 from silograph._util.naming import setting
 from silograph._util.types import Vector
 from silograph.analysis.comparing.columns import ENOUGH, LEVEL, Differences, compare_columns
@@ -30,6 +31,14 @@ class Comparison:
     rows: Differences | None = None  # that silos were learned from; None: not known, or adjusted for
     covariates: tuple[str, ...] = ()
     sites: str | None = None
+    column: str = ""  # of the groups
+    left_out: tuple[str, ...] = ()  # silos of other groups, or of none
+
+    @property
+    def shown(self) -> tuple[str, str]:
+        """What people read the groups as: "1" and "2" say nothing, and 1 − 2 something else."""
+        first, second = (f"{self.column} {name}".strip() if _is_number(name) else name for name in self.groups)
+        return first, second
 
     @property
     def n_complete(self) -> int:
@@ -91,6 +100,8 @@ def compare_graphs(
     rows: Vector | None = None,
     covariates: Sequence[str] = (),
     sites: str | None = None,
+    column: str = "",
+    left_out: Sequence[str] = (),
 ) -> Comparison:
     """Compare the graphs of silos that are in the order of the design; `rows` are what each was learned from."""
     pairs = PairWeights.of(graphs, consensus)
@@ -111,11 +122,17 @@ def compare_graphs(
         rows=None if rows is None else compare_columns(rows[:, None], usual),
         covariates=tuple(covariates),
         sites=sites,
+        column=column,
+        left_out=tuple(left_out),
     )
 
 
+def _is_number(name: str) -> bool:
+    return name.lstrip("+-").replace(".", "", 1).isdecimal()
+
+
 def _who(told: Comparison) -> str:
-    counts = zip(told.groups, told.design.counts, strict=True)
+    counts = zip(told.shown, told.design.counts, strict=True)
     return " and ".join(f"{name} (n = {count})" for name, count in counts)
 
 
@@ -137,7 +154,7 @@ def _pairs_say(told: Comparison) -> str:
     family = "correction for testing them all" if n > 1 else "testing"
     return (
         f"Of {n} pair{'s' * (n > 1)} {counted} between {_who(told)} after {family} ({how(told)}); smallest adjusted "
-        f"p = {told.edges.p_family[least]:.3g}, of {told.pair_name(least)} ({told.groups[0]} − {told.groups[1]} = "
+        f"p = {told.edges.p_family[least]:.3g}, of {told.pair_name(least)} ({told.shown[0]} − {told.shown[1]} = "
         f"{told.edges.difference[least]:+.2g})."
     )
 
@@ -183,6 +200,12 @@ def _limits_say(told: Comparison) -> list[str]:
         out.append(f"No difference could have been shown: only {why}, so that no p is below {test.smallest_p:.2g}.")
     elif test.exhaustive:
         out.append(f"All {test.possible} relabellings were looked at; no p can be below {test.smallest_p:.2g}.")
+    if told.left_out:
+        names = list_names(told.left_out)
+        out.append(f"Left out, as of other groups or of none: {len(told.left_out)} of the run's silos ({names}).")
+    if not told.design.is_plain:
+        by = ", ".join((*told.covariates, *(() if told.sites is None else (told.sites,))))
+        out.append(f"Differences and effects are adjusted for {by}; means of groups are not.")
     lacking = int(np.isnan(told.pairs.values).any(axis=0).sum())
     if lacking:
         enough = f"{ENOUGH:.0%} of either group"
@@ -191,10 +214,10 @@ def _limits_say(told: Comparison) -> list[str]:
             out.append(f"Whole graphs are compared over the other {told.n_complete}.")
     if told.rows is not None and told.rows.n_tested and told.rows.p[0] <= LEVEL:
         means = (
-            f"{told.rows.mean_first[0]:.0f} rows on average, those of {told.groups[1]} {told.rows.mean_second[0]:.0f}"
+            f"{told.rows.mean_first[0]:.0f} rows on average, those of {told.shown[1]} {told.rows.mean_second[0]:.0f}"
         )
         out.append(
-            f"Silos of {told.groups[0]} have {means}: graphs from fewer rows differ for that alone. Adjust for it "
+            f"Silos of {told.shown[0]} have {means}: graphs from fewer rows differ for that alone. Adjust for it "
             f"(--covariates {ROWS})."
         )
     if told.graphs.n_tested and np.isnan(told.graphs.p[0]):

@@ -156,7 +156,7 @@ function drawDegrees() {
 
 function drawConvergence() {
   const told = run.convergence;
-  if (!told) { byId("convergence-says").textContent = ""; says("convergence", hasSilos ? "The rounds are written down at the coordinator." : `One table is solved at once, without rounds: ${run.verdict.text}.`); return; }
+  if (!told) { byId("convergence-says").textContent = ""; says("convergence", hasSilos && !run.isNewcomer ? "The rounds are written down at the coordinator." : `${hasSilos ? "Beside a consensus that stays as it is, a newcomer" : "One table"} is solved at once, without rounds: ${run.verdict.text}.`); return; }
   const key = told.certified ? "gap" : "moved", points = told.rounds.filter((one) => one[key] !== null);
   const known = points.filter((one) => one[key] > 0);
   if (!known.length) { says("convergence", told.certified ? "The gap was 0 as soon as it was known." : "This method tells nothing of its rounds."); return; }
