@@ -2,13 +2,17 @@
 
 import shutil
 import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 pytest.importorskip("nvflare")
 
 from silograph.errors import ParameterError, SilosError
+from silograph.federation.folders import Kit
+from silograph.federation.nvflare import hosting
 from silograph.federation.nvflare.hosting import host_server, host_site
 from silograph.federation.nvflare.systemd import systemd_unit
 
@@ -37,6 +41,24 @@ def test_what_has_no_kit_is_not_hosted(tmp_path: Path) -> None:
         host_site(tmp_path)
     with pytest.raises(SilosError, match="silograph federation new"):
         host_server(tmp_path)
+
+
+def hosted(folder: Path, *command: str, **more: Any) -> hosting.Hosted:
+    """A process of one's own choice, hosted as the server's would be."""
+    (folder / "kit").mkdir(exist_ok=True)
+    return hosting.Hosted(
+        "The server", folder, Kit(folder / "kit", "server"), folder / "server.log", folder / "nvflare.log",
+        command or (sys.executable, "-c", "import time; time.sleep(60)"), {}, hosting.LogWatch, **more,
+    )  # fmt: skip
+
+
+def test_a_process_that_reads_the_table_ends_with_its_sites_host(tmp_path: Path) -> None:
+    """It was begun by a job that is over, and is nobody's child."""
+    one = hosted(tmp_path)
+    module, kit = "silograph.federation.site.reading", str(one.kit.path)
+    with subprocess.Popen([*one.command, "-m", module, kit], start_new_session=True) as reader:
+        hosting._end_leftovers(one)
+        assert reader.poll() is not None
 
 
 def test_a_unit_restarts_always_and_may_write_its_folder_only(tmp_path: Path) -> None:

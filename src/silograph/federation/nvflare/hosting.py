@@ -36,6 +36,7 @@ from silograph.federation.nvflare.watches import LogWatch, ServerWatch, SiteWatc
 
 _PACKAGE = "silograph.federation.nvflare."
 _MODULE = f"{_PACKAGE}hardened"
+_MODULES = ("silograph.federation.", "nvflare.")  # of all processes that run on a kit; `site.reading` among them
 _LOG_BYTES, _OLD_LOGS = 10_000_000, 5
 _FIRST_WAIT, _LONGEST_WAIT, _GOOD_LIFE = 1.0, 30.0, 60.0  # seconds
 _END_SECONDS = 8.0  # for a process to end by itself after SIGTERM
@@ -258,7 +259,7 @@ def _end_leftovers(hosted: Hosted) -> None:
             arguments = process.cmdline()
         except psutil.Error:
             continue
-        if kit in arguments and any(argument.startswith((_PACKAGE, "nvflare.")) for argument in arguments):
+        if kit in arguments and any(argument.startswith(_MODULES) for argument in arguments):
             left.append(process)
     _end(left)
 
