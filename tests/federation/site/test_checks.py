@@ -290,9 +290,9 @@ def test_what_does_not_speak_tls_is_told_from_what_does_not_answer(
         assert (found.check, "and then does not answer" in found.found) == ("server's TLS", True)
 
 
-@pytest.mark.parametrize("name", [f"{'a' * 64}.example.org", "two..dots"])
+@pytest.mark.parametrize("name", ["a" * 64, "two..dots"])
 def test_what_is_no_name_at_all_is_said_to_be_none(scene: Scene, name: str) -> None:
-    about = SimpleNamespace(server=name, port=1)  # no invitation takes it, today
+    about = SimpleNamespace(server=name, port=1)  # an invitation takes the first
     fault = reach(about, scene.folder.kit).fault
     assert fault is not None
     assert fault.step == "name"
