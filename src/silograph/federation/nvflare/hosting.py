@@ -160,7 +160,7 @@ def _keep(
         if end.is_set() or not claim.holds():
             break
         wait = _FIRST_WAIT if life > _GOOD_LIFE else wait
-        log.say_rarely(f"{hosted.name} ended unexpectedly (code {code}) and is started again; see {hosted.printed}.")
+        log.say(f"{hosted.name} ended unexpectedly (code {code}) and is started again; see {hosted.printed}.")
         end.wait(wait)
         wait = min(2 * wait, _LONGEST_WAIT)
     watch.close()

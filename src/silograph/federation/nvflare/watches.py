@@ -53,7 +53,7 @@ class LogWatch:
     def hear(self, event: Event) -> None:
         """Say what is a line."""
         if event.get("kind") == "log":
-            self._log.say_rarely(str(event.get("text")))
+            self._log.say_rarely(str(event.get("text")), f"{event.get('place')} {event.get('site')}")
 
     def keeps(self, line: str) -> bool:
         """All that is printed."""
@@ -97,7 +97,7 @@ class ServerWatch(LogWatch):
         """Say which connections were refused; what the tracer prints is not kept."""
         traced, refused = self._handshakes.read(line)
         if refused is not None:
-            self._log.say_rarely(refused)
+            self._log.say_rarely(refused, "handshake")
         return not traced
 
     def look(self) -> None:
@@ -148,7 +148,7 @@ class SiteWatch(LogWatch):
             try:
                 notices.look()
             except (OSError, RuntimeError, SilographError) as error:  # a site goes on that cannot say what happens
-                self._log.say_rarely(f"Cannot tell what happens: {error}")
+                self._log.say_rarely(f"Cannot tell what happens: {error}", "notices")
 
     def close(self) -> None:
         """Write down that nobody is connected any more."""
