@@ -1,11 +1,18 @@
 """What can be said of hosting without a server that runs."""
 
+import os
 import shutil
 import subprocess
 import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 pytest.importorskip("nvflare")
@@ -46,10 +53,10 @@ def test_what_has_no_kit_is_not_hosted(tmp_path: Path) -> None:
 def hosted(folder: Path, *command: str, **more: Any) -> hosting.Hosted:
     """A process of one's own choice, hosted as the server's would be."""
     (folder / "kit").mkdir(exist_ok=True)
-    return hosting.Hosted(
-        "The server", folder, Kit(folder / "kit", "server"), folder / "server.log", folder / "nvflare.log",
-        command or (sys.executable, "-c", "import time; time.sleep(60)"), {}, hosting.LogWatch, **more,
-    )  # fmt: skip
+    command = command or (sys.executable, "-c", "import time; time.sleep(60)")
+    logs = (folder / "server.log", folder / "nvflare.log")
+    kit, watch = Kit(folder / "kit", "server"), more.pop("watch", hosting.LogWatch)
+    return hosting.Hosted("The server", folder, kit, *logs, command, {}, watch, **more)
 
 
 def test_a_process_that_reads_the_table_ends_with_its_sites_host(tmp_path: Path) -> None:
@@ -59,6 +66,105 @@ def test_a_process_that_reads_the_table_ends_with_its_sites_host(tmp_path: Path)
     with subprocess.Popen([*one.command, "-m", module, kit], start_new_session=True) as reader:
         hosting._end_leftovers(one)
         assert reader.poll() is not None
+
+
+class Unending:
+    """A host that is to end once it has said something so often."""
+
+    def __init__(self, words: str, times: int = 1) -> None:
+        self.said, self.end, self._words, self._left = list[str](), threading.Event(), words, times
+
+    def __call__(self, line: str) -> None:
+        self.said.append(line)
+        self._left -= self._words in line
+        if self._left == 0:
+            self.end.set()
+
+
+@pytest.fixture
+def host(monkeypatch: pytest.MonkeyPatch) -> Callable[[hosting.Hosted, Unending], None]:
+    """Host something until it has said its words."""
+
+    def run(one: hosting.Hosted, say: Unending) -> None:
+        monkeypatch.setattr(hosting, "_ending", lambda: nullcontext(say.end))
+        monkeypatch.setattr(hosting, "_FIRST_WAIT", 0.05)
+        guard = threading.Timer(60, say.end.set)
+        guard.start()
+        hosting._host(one, say)
+        guard.cancel()
+
+    return run
+
+
+def test_a_process_that_cannot_be_started_is_told_and_tried_again(tmp_path, host, monkeypatch) -> None:
+    def busy(*_: object, **__: object) -> None:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    say = Unending("conductor cannot be started ([Errno 11] Resource temporarily unavailable). It is tried again.", 3)
+    monkeypatch.setattr(subprocess, "Popen", busy)
+    one = hosted(tmp_path)
+    host(replace(one, beside=replace(one, name="The conductor")), say)
+    assert sum("The server cannot be started" in line for line in say.said) >= 2
+    assert say.said[-1].endswith("The server has ended.")
+
+
+def test_a_keeper_that_fails_takes_the_server_with_it(tmp_path, host, monkeypatch) -> None:
+    class Failing(hosting.LogWatch):
+        def look(self) -> None:
+            raise ZeroDivisionError("what nobody thought of")
+
+    say, traced = Unending("never said"), list[str]()
+    monkeypatch.setattr(threading, "excepthook", lambda about: traced.append(about.exc_type.__name__))
+    one = hosted(tmp_path)
+    host(replace(one, beside=replace(one, name="The conductor", watch=Failing)), say)
+    assert any("The conductor cannot be kept running (ZeroDivisionError: what" in line for line in say.said)
+    assert traced == ["ZeroDivisionError"]
+
+
+def test_a_process_of_another_account_that_names_the_kit_is_let_be(tmp_path, monkeypatch) -> None:
+    def denied(process: psutil.Process) -> None:
+        raise psutil.AccessDenied(process.pid)
+
+    one, began = hosted(tmp_path), time.monotonic()
+    with subprocess.Popen([*one.command, "nvflare.x", str(one.kit.path)]) as other:
+        with monkeypatch.context() as strange:
+            strange.setattr(psutil.Process, "terminate", denied)
+            strange.setattr(psutil.Process, "kill", denied)
+            hosting._end_leftovers(one)
+        assert other.poll() is None
+        assert time.monotonic() - began < hosting._END_SECONDS
+        other.kill()
+
+
+def test_a_process_goes_on_though_the_terminal_is_gone(tmp_path, host) -> None:
+    """It prints more than a pipe holds, and ends well only if all of it is read."""
+
+    class Talking(hosting.LogWatch):
+        def keeps(self, line: str) -> bool:
+            self._log.say(line)
+            return True
+
+    class Gone(Unending):
+        def __call__(self, line: str) -> None:
+            super().__call__(line)
+            raise BrokenPipeError
+
+    one = hosted(tmp_path, sys.executable, "-c", "for number in range(20000): print('line', number)", watch=Talking)
+    say = Gone("ended unexpectedly (code 0)")
+    host(one, say)
+    assert any("line 19999" in line for line in say.said)
+    assert "line 19999" in "".join(path.read_text() for path in tmp_path.glob("server.log*"))
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_a_full_disk_for_the_log_is_no_matter(tmp_path, capfd) -> None:
+    with hosting._logger(tmp_path / "server.log") as logger:
+        (handler,) = logger.handlers
+        handler.stream.close()
+        handler.stream = os.fdopen(os.open("/dev/full", os.O_WRONLY), "w")  # which the handler closes
+        for number in range(20000):
+            logger.info(f"line {number}")
+    assert capfd.readouterr().err == ""
 
 
 def test_a_unit_restarts_always_and_may_write_its_folder_only(tmp_path: Path) -> None:

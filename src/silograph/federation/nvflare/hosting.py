@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -135,6 +135,9 @@ def _host(hosted: Hosted, say: Say) -> None:
         _logger(hosted.printed) as printed,
     ):
         log = HostLog(events, say)
+        for one in (hosted, hosted.beside):
+            if one is not None:
+                _end_leftovers(one)
         log.say(f"{hosted.name} starts. This is written to {hosted.log}, what NVFlare prints to {hosted.printed.name}.")
         try:
             with _kept(hosted.beside, end, printed, claim, log):
@@ -152,15 +155,20 @@ def _keep(
     *,
     note: Callable[[int], None] = lambda process: None,
 ) -> None:
-    """Run a process, and start it again when it dies."""
-    _end_leftovers(hosted)
+    """Run a process, and start it again when it dies, or could not be started."""
     watch, wait = hosted.watch(log), _FIRST_WAIT
     while not end.is_set():
-        code, life = _run_once(hosted, end, printed, claim, watch, note)
+        began = time.monotonic()
+        try:
+            code = _run_once(hosted, end, printed, claim, watch, note)
+            news = f"ended unexpectedly (code {code}) and is started again; see {hosted.printed}."
+        except (OSError, RuntimeError) as error:  # such as no process, or no thread, that is to be had now
+            news = f"cannot be started ({error}). It is tried again."
         if end.is_set() or not claim.holds():
             break
-        wait = _FIRST_WAIT if life > _GOOD_LIFE else wait
-        log.say(f"{hosted.name} ended unexpectedly (code {code}) and is started again; see {hosted.printed}.")
+        wait = _FIRST_WAIT if time.monotonic() - began > _GOOD_LIFE else wait
+        # Always: it is the host's own news, nobody else can cause it often, and these waits keep it seldom
+        log.say(f"{hosted.name} {news}")
         end.wait(wait)
         wait = min(2 * wait, _LONGEST_WAIT)
     watch.close()
@@ -174,7 +182,16 @@ def _kept(
     if hosted is None:
         yield
         return
-    thread = threading.Thread(target=_keep, args=(hosted, end, printed, claim, log), name=hosted.name)
+
+    def keep() -> None:
+        try:
+            _keep(hosted, end, printed, claim, log)
+        except Exception as error:  # nobody thought of: without a word, the server would go on alone
+            log.say(f"{hosted.name} cannot be kept running ({type(error).__name__}: {error}). All ends.")
+            end.set()
+            raise
+
+    thread = threading.Thread(target=keep, name=hosted.name)
     thread.start()
     try:
         yield
@@ -190,41 +207,49 @@ def _run_once(
     claim: "_Claim",
     watch: Watch,
     note: Callable[[int], None],
-) -> tuple[int, float]:
-    """Run the process until it ends or is to end; return its code and how long it lived."""
-    began, pipe = time.monotonic(), HostPipe()
-    process = subprocess.Popen(
-        hosted.command,
-        cwd=hosted.kit.path,
-        env={**hosted.environment, **pipe.variable, "SILOGRAPH_HOST": str(os.getpid())},  # parent.HOST_VARIABLE
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        pass_fds=(pipe.passed,),
-        start_new_session=True,  # a Ctrl-C is for the host, which then ends its processes in order
-    )
-    note(process.pid)
-    assert process.stdout is not None
-    readers = [pipe.listen(watch.hear), _copying(process.stdout, printed, watch)]
-    while process.poll() is None and not end.wait(0.2):
-        watch.look()
-        if not claim.holds():
-            end.set()
-    life = time.monotonic() - began
-    _end_tree(process.pid)
-    code = process.wait()
-    _end_leftovers(hosted)  # jobs whose parent is dead already are nobody's children
-    for reader in readers:
-        reader.join(timeout=2.0)
-    return code, life
+) -> int:
+    """Run the process until it ends or is to end; return its code."""
+    pipe = HostPipe()
+    try:
+        process = subprocess.Popen(
+            hosted.command,
+            cwd=hosted.kit.path,
+            env={**hosted.environment, **pipe.variable, "SILOGRAPH_HOST": str(os.getpid())},  # parent.HOST_VARIABLE
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            pass_fds=(pipe.passed,),
+            start_new_session=True,  # a Ctrl-C is for the host, which then ends its processes in order
+        )
+    except OSError:
+        pipe.close()
+        raise
+    readers = list[threading.Thread]()
+    try:
+        note(process.pid)
+        assert process.stdout is not None
+        readers.append(_copying(process.stdout, printed, watch))
+        readers.append(pipe.listen(watch.hear))
+        while process.poll() is None and not end.wait(0.2):
+            watch.look()
+            if not claim.holds():
+                end.set()
+    finally:  # also where something in this block fails: the next start would have two
+        _end_tree(process.pid)
+        code = process.wait()
+        _end_leftovers(hosted)  # jobs whose parent is dead already are nobody's children
+        for reader in readers:
+            reader.join(timeout=2.0)
+    return code
 
 
 def _copying(stream: IO[bytes], printed: logging.Logger, watch: Watch) -> threading.Thread:
     def copy() -> None:
-        for line in stream:
-            text = line.decode("utf-8", "replace").rstrip("\n")
-            if watch.keeps(text):
-                printed.info(text)
+        with stream:
+            for line in stream:
+                text = line.decode("utf-8", "replace").rstrip("\n")
+                if watch.keeps(text):
+                    printed.info(text)
 
     thread = threading.Thread(target=copy, daemon=True, name="log")
     thread.start()
@@ -236,19 +261,20 @@ def _end_tree(pid: int) -> None:
     try:
         parent = psutil.Process(pid)
         processes = [*parent.children(recursive=True), parent]
-    except psutil.NoSuchProcess:
+    except psutil.Error:
         return
     _end(processes)
 
 
 def _end(processes: list[psutil.Process]) -> None:
     for act in ("terminate", "kill"):
+        ours = []
         for process in processes:
-            try:
+            # It is gone; or it is another account's, which only names our kit: it is let be, and not waited for
+            with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
                 getattr(process, act)()
-            except psutil.NoSuchProcess:
-                continue
-        _, processes = psutil.wait_procs(processes, timeout=_END_SECONDS)
+                ours.append(process)
+        _, processes = psutil.wait_procs(ours, timeout=_END_SECONDS)
 
 
 def _end_leftovers(hosted: Hosted) -> None:
@@ -272,11 +298,10 @@ class _Claim:
     file: IO[str]
 
     def note(self, process: int) -> None:
-        """Write down the host and its process."""
-        self.file.seek(0)
-        self.file.truncate()
-        self.file.write(json.dumps({"host": os.getpid(), "process": process}))
-        self.file.flush()
+        """Write down the host and its process; a full disk is no reason to host nothing."""
+        with suppress(OSError):  # unbuffered, or what could not be written would be tried again, and raise elsewhere
+            os.ftruncate(self.file.fileno(), 0)
+            os.write(self.file.fileno(), json.dumps({"host": os.getpid(), "process": process}).encode())
 
     def holds(self) -> bool:
         """Whether the folder is still the one that was claimed: it may have been deleted, and made anew by others."""
@@ -324,11 +349,19 @@ def _ending() -> Iterator[threading.Event]:
 
 @contextmanager
 def _logger(path: Path) -> Iterator[logging.Logger]:
-    handler = logging.handlers.RotatingFileHandler(path, maxBytes=_LOG_BYTES, backupCount=_OLD_LOGS, encoding="utf-8")
+    handler = _LogFile(path, maxBytes=_LOG_BYTES, backupCount=_OLD_LOGS, encoding="utf-8")
     logger = logging.Logger(str(path), level=logging.INFO)  # not registered: nobody else configures it
     logger.addHandler(handler)
     path.chmod(0o600)
     try:
         yield logger
     finally:
-        handler.close()
+        with suppress(OSError):  # a full disk
+            handler.close()
+
+
+class _LogFile(logging.handlers.RotatingFileHandler):
+    """A log that goes on when its disk is full, without a trace on the terminal for each line."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the name is logging's
+        """Leave the line out."""
