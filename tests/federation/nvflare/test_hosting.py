@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import threading
@@ -18,10 +19,12 @@ import pytest
 pytest.importorskip("nvflare")
 
 from silograph.errors import ParameterError, SilosError
-from silograph.federation.folders import Kit
+from silograph.federation.folders import FederationFolder, Kit
+from silograph.federation.invitation import Invitation, write_invitation
 from silograph.federation.nvflare import hosting
 from silograph.federation.nvflare.hosting import host_server, host_site
 from silograph.federation.nvflare.systemd import systemd_unit
+from testing.real_federation import free_port
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 
@@ -165,6 +168,39 @@ def test_a_full_disk_for_the_log_is_no_matter(tmp_path, capfd) -> None:
         for number in range(20000):
             logger.info(f"line {number}")
     assert capfd.readouterr().err == ""
+
+
+# --- the port ---------------------------------------------------------------------------------------------------------
+
+
+def federation(folder: Path, server: str, port: int) -> FederationFolder:
+    about = Invitation(name="test", server=server, port=port, sites=("lima", "oslo"), fingerprint="0" * 64)
+    write_invitation(FederationFolder(folder).about, about)
+    return FederationFolder(folder)
+
+
+@pytest.mark.parametrize("server", ["localhost", "coord.example.org"])
+@pytest.mark.parametrize("address", ["127.0.0.1", "0.0.0.0"])
+def test_a_port_at_which_another_program_listens_is_named(tmp_path, monkeypatch, server: str, address: str) -> None:
+    monkeypatch.setattr(hosting, "_PORT_SECONDS", 0.2)
+    with socket.create_server((address, 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(SilosError, match=f"Another program listens at port {port},"):
+            hosting._check_port(federation(tmp_path, server, port))
+    hosting._check_port(federation(tmp_path, server, port))
+
+
+def test_a_server_of_ours_that_nobody_hosts_is_ended_before_the_port_is_looked_at(tmp_path, host) -> None:
+    port, about = free_port(), tmp_path / "federation"
+    about.mkdir()
+    one = hosted(tmp_path, check=lambda: hosting._check_port(federation(about, "localhost", port)))
+    listen = f"import socket, time; s = socket.create_server(('127.0.0.1', {port})); print(flush=True); time.sleep(60)"
+    command = [sys.executable, "-c", listen, "nvflare.x", str(one.kit.path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as left:
+        assert left.stdout is not None
+        left.stdout.readline()
+        host(one, Unending("The server starts."))
+        assert left.poll() is not None
 
 
 def test_a_unit_restarts_always_and_may_write_its_folder_only(tmp_path: Path) -> None:

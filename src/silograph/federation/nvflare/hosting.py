@@ -6,11 +6,13 @@ If the host is killed, the parent ends by itself (`parent.end_with_parent`), the
 and what still lives after that, the next start ends first.
 """
 
+import errno
 import json
 import logging
 import logging.handlers
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -27,6 +29,7 @@ from silograph._util.files import make_folder
 from silograph._util.locks import lock
 from silograph.errors import SilosError
 from silograph.federation.folders import HOST_FILE, FederationFolder, Kit, SiteFolder
+from silograph.federation.invitation import read_invitation
 from silograph.federation.nvflare.handshakes import TRACE
 from silograph.federation.nvflare.host_log import HostLog, Say
 from silograph.federation.nvflare.host_pipe import HostPipe
@@ -40,6 +43,7 @@ _MODULES = ("silograph.federation.", "nvflare.")  # of all processes that run on
 _LOG_BYTES, _OLD_LOGS = 10_000_000, 5
 _FIRST_WAIT, _LONGEST_WAIT, _GOOD_LIFE = 1.0, 30.0, 60.0  # seconds
 _END_SECONDS = 8.0  # for a process to end by itself after SIGTERM
+_PORT_SECONDS = 2.0  # for a process that was ended to let go of its port
 # What a process needs of its surroundings. Not PYTHONPATH: what is imported at a site is what is installed there.
 _KEPT_VARIABLES = (
     "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SSL_CERT_DIR", "SSL_CERT_FILE", "TMPDIR", "TZ", "USER",
@@ -73,6 +77,7 @@ class Hosted:
     environment: Mapping[str, str]
     watch: Callable[[HostLog], Watch]
     beside: "Hosted | None" = None  # a process of its own, which is kept for as long
+    check: Callable[[], None] = lambda: None  # raises where it could not run
 
 
 def host_server(folder: Path, *, environment: Mapping[str, str] | None = None, say: Say = print) -> None:
@@ -91,7 +96,7 @@ def host_server(folder: Path, *, environment: Mapping[str, str] | None = None, s
     conductor = Hosted("The conductor", federation.path, federation.conductor, *logs, conduct, variables, LogWatch)
     hosted = Hosted(
         "The server", federation.path, kit, *logs, command, {**variables, **TRACE},
-        lambda log: ServerWatch(federation, log), beside=conductor,
+        lambda log: ServerWatch(federation, log), beside=conductor, check=lambda: _check_port(federation),
     )  # fmt: skip
     _host(hosted, say)
 
@@ -110,6 +115,31 @@ def host_site(site_folder: Path, *, environment: Mapping[str, str] | None = None
         lambda log: SiteWatch(folder, log),
     )  # fmt: skip
     _host(hosted, say)
+
+
+def _check_port(federation: FederationFolder) -> None:
+    """Raise where another program has the server's port: NVFlare would wait beside it, and say nothing."""
+    about = read_invitation(federation.about)
+    # As NVFlare listens, of which only the former is meant for this machine alone
+    address = "127.0.0.1" if about.server.rstrip(".").lower() == "localhost" else ""
+    deadline = time.monotonic() + _PORT_SECONDS
+    while True:
+        with socket.socket() as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                listener.bind((address, about.port))
+            except OSError as error:
+                if error.errno == errno.EADDRINUSE and time.monotonic() < deadline:
+                    time.sleep(0.1)  # a server of ours that was just ended may still hold it
+                    continue
+                raise SilosError(_no_port(about.port, error)) from error
+        return
+
+
+def _no_port(port: int, error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return f"Another program listens at port {port}, where the server is to listen. End it (ss -ltnp shows which)."
+    return f"Nothing may listen at port {port} here ({error.strerror}). Give this account the right to."
 
 
 def _command(kind: str, kit: Kit, *settings: str) -> tuple[str, ...]:
@@ -138,6 +168,7 @@ def _host(hosted: Hosted, say: Say) -> None:
         for one in (hosted, hosted.beside):
             if one is not None:
                 _end_leftovers(one)
+        hosted.check()
         log.say(f"{hosted.name} starts. This is written to {hosted.log}, what NVFlare prints to {hosted.printed.name}.")
         try:
             with _kept(hosted.beside, end, printed, claim, log):
