@@ -96,6 +96,7 @@ class SiteFolder:
         self.pending = path / "pending"  # SHA.toml: a study that waits for approval; SHA.json: who asked, and when
         self.approved = path / "approved"  # SHA.toml: a study that was approved, to compare others with
         self.read = path / "read.json"  # the version of the data that was read in full last
+        self.read_lock = path / "read.lock"  # held by the process that reads them in full; empty
         self.ledger = path / "ledger"  # which versions of the table were answered for
         self.noise = path / "noise"  # what left, or was to leave, with the noise that was drawn for it
         self.budget = path / "budget.jsonl"  # what was opened of the data, and what it cost

@@ -71,10 +71,11 @@ _Address = tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[str | 
 def _resolve(host: str, port: int) -> _Address:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except OSError as error:
+    except (OSError, UnicodeError) as error:  # the latter: no name of a machine, such as one with 64 letters at once
+        why = "it is no name of a machine" if isinstance(error, UnicodeError) else error.strerror or error
         raise _FaultError(
             "name",
-            f"the name {host!r} is not known here ({error.strerror or error})",
+            f"the name {host!r} is not known here ({why})",
             "Check the network and the name server of this machine, and the name with the coordinator",
         ) from error
     found.sort(key=lambda one: one[0] != socket.AF_INET)  # NVFlare listens there

@@ -12,22 +12,26 @@ import pytest
 
 pytest.importorskip("nvflare")
 
+from silograph.federation.nvflare import contact, host_log
 from silograph.federation.nvflare.handshakes import Handshakes
 from silograph.federation.nvflare.host_log import MOST_COUNTED, QUIET_SECONDS, HostLog
 from silograph.federation.nvflare.host_pipe import PIPE_VARIABLE, HostPipe
+from silograph.federation.nvflare.watches import LogWatch
 
 TELL = """
 import logging, sys
-from silograph.federation.nvflare.host_pipe import TellHost, tell
+from silograph.federation.nvflare.host_pipe import TellHost, about, tell
 logging.getLogger("silograph").addHandler(TellHost())
 logging.getLogger("silograph.x").warning("dropped %s", "é" * 5000)
+logging.getLogger("silograph.x").warning("dropped %s", "oslo.job", extra=about("oslo.job"))
 tell("answer", code="ok", to="heartbeat")
 print("printed")
 """
 
 
 def run(code: str, pipe: HostPipe | None, **variables: str) -> str:
-    environment = {"PATH": os.environ["PATH"], **(pipe.variable if pipe else {}), **variables}
+    kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
+    environment = {**kept, **(pipe.variable if pipe else {}), **variables}
     passed = () if pipe is None else (pipe.passed,)
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, pass_fds=passed, capture_output=True, text=True, timeout=60
@@ -40,8 +44,10 @@ def test_a_process_tells_its_host_apart_from_what_it_prints() -> None:
     pipe, heard = HostPipe(), []
     assert run(TELL, pipe) == "printed\n"
     pipe.listen(heard.append).join(30)
-    log, answer = heard
+    log, of_a_site, answer = heard
     assert log["kind"] == "log"
+    assert (log["place"], log["site"]) == ("<string>:5", "")
+    assert (of_a_site["place"], of_a_site["site"]) == ("<string>:6", "oslo")
     assert log["text"].startswith("Dropped éééé")
     assert len(json.dumps(log)) < 4096
     assert answer == {"kind": "answer", "code": "ok", "to": "heartbeat"}
@@ -91,9 +97,9 @@ def test_a_line_has_its_time_and_does_nothing_to_a_terminal(log) -> None:
 def test_what_others_cause_over_and_over_is_said_now_and_then(log) -> None:
     host, said, clock, _ = log
     for _ in range(100):
-        host.say_rarely("Refused somebody.")
+        host.say_rarely("Refused somebody.", "refused")
     clock.now += QUIET_SECONDS + 1
-    host.say_rarely("Refused somebody.")
+    host.say_rarely("Refused somebody.", "refused")
     assert [line.split("UTC  ")[1] for line in said] == [
         "Refused somebody.",
         "Refused somebody. (99 times more in the last 10 minutes)",
@@ -103,12 +109,61 @@ def test_what_others_cause_over_and_over_is_said_now_and_then(log) -> None:
 def test_who_makes_up_ever_new_lines_fills_neither_memory_nor_disk(log) -> None:
     host, said, clock, _ = log
     for number in range(3 * MOST_COUNTED):
-        host.say_rarely(f"dropped {number}")
+        host.say_rarely(f"Dropped {number}.", "dropped")
     assert len(said) == MOST_COUNTED + 1
-    assert "more of the kind" in said[-1]
+    assert "more of this kind" in said[-1]
     clock.now += QUIET_SECONDS + 1
-    host.say_rarely("dropped the next")
-    assert said[-1].endswith("dropped the next")
+    host.say_rarely("Dropped the next.", "dropped")
+    assert said[-1].endswith("Dropped the next.")
+
+
+def test_who_makes_up_ever_new_lines_keeps_nobody_elses_from_being_said(log) -> None:
+    host, said, _, _ = log
+    watch = LogWatch(host)
+    for number in range(3 * MOST_COUNTED):
+        text = f"Site evil connected from 192.0.2.{number}, silograph 1.{number}."
+        watch.hear({"kind": "log", "text": text, "place": "contact:9", "site": "evil"})
+    for event in (
+        {"text": "Site oslo connected from 192.0.2.1, silograph 1.0.", "place": "contact:9", "site": "oslo"},
+        {"text": "Refused a connection of site lima: its key was revoked.", "place": "admission:82", "site": ""},
+    ):
+        watch.hear({"kind": "log", **event})
+        assert said[-1].endswith(event["text"])
+    assert len(said) == MOST_COUNTED + 3
+
+
+def test_however_many_kinds_there_are_memory_is_bounded(log, monkeypatch: pytest.MonkeyPatch) -> None:
+    host, said, clock, _ = log
+    monkeypatch.setattr(host_log, "MOST_KINDS", 10)
+    for number in range(500):
+        host.say_rarely("Somebody came.", f"kind {number}")
+    assert len(said) == 11  # the last one for all others
+    assert len(host._kinds) == 11
+    clock.now += QUIET_SECONDS + 1
+    host.say_rarely("Somebody came.", "kind 500")
+    assert (len(said), len(host._kinds)) == (12, 1)
+
+
+@pytest.mark.parametrize("error", [BrokenPipeError(), OSError(28, "No space left on device"), ValueError("closed")])
+def test_a_terminal_that_is_gone_is_no_matter(log, error: Exception) -> None:
+    def fails(line: str) -> None:
+        raise error
+
+    host, _, _, path = log
+    host = HostLog(host._logger, fails)
+    host.say("Somebody came.")
+    assert path.read_text().endswith("Somebody came.\n")
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("0.1.0", "0.1.0"), ("2.9.0+nv24.12", "2.9.0+nv24.12"), ("1.0rc1", "1.0rc1"), ("1.0 call 555-0199", None),
+        ("1.0" + "a" * 30, None), ("oslo", None), ("1.٣", None), ("1.0\n", None), (7, None), (None, None),
+    ],
+)  # fmt: skip
+def test_of_what_a_site_calls_its_version_only_a_version_is_shown(said: object, shown: str | None) -> None:
+    assert contact._version({contact.OURS: said}, contact.OURS) == shown
 
 
 # --- refused handshakes -----------------------------------------------------------------------------------------------

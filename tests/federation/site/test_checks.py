@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
@@ -287,6 +288,15 @@ def test_what_does_not_speak_tls_is_told_from_what_does_not_answer(
         scene.change_invitation(port=port)
         (found,) = [one for one in scene.findings() if one.state == "wrong"]
         assert (found.check, "and then does not answer" in found.found) == ("server's TLS", True)
+
+
+@pytest.mark.parametrize("name", ["a" * 64, "two..dots"])
+def test_what_is_no_name_at_all_is_said_to_be_none(scene: Scene, name: str) -> None:
+    about = SimpleNamespace(server=name, port=1)  # an invitation takes the first
+    fault = reach(about, scene.folder.kit).fault
+    assert fault is not None
+    assert fault.step == "name"
+    assert "(it is no name of a machine)" in fault.found
 
 
 def test_the_server_of_another_federation_is_named(scene: Scene) -> None:

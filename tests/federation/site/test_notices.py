@@ -118,6 +118,21 @@ def test_a_program_that_fails_is_told_and_does_no_harm(site: SiteFolder, program
     assert words in line
 
 
+@pytest.mark.parametrize("ends", ["exit 0", "sleep 60"])
+def test_what_a_program_leaves_running_is_not_waited_for(site: SiteFolder, ends: str) -> None:
+    said, began = list[str](), time.monotonic()
+    call(("sh", "-c", f"setsid sleep 20 & {ends}"), site, pending(site), "x", said.append, seconds=1.0)
+    assert time.monotonic() - began < 15
+    assert len(said) == (ends != "exit 0")
+
+
+def test_of_all_that_a_program_prints_the_end_is_told(site: SiteFolder) -> None:
+    said = list[str]()
+    call(("sh", "-c", "yes long | head -c 300000; echo the end; exit 3"), site, pending(site), "x", said.append)
+    assert said[0].endswith("long\\nthe end" if "\\n" in said[0] else "long\nthe end")
+    assert len(said[0]) < 500
+
+
 def test_the_program_gets_no_secrets_of_the_environment(site: SiteFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET_TOKEN", "x")
     said = list[str]()

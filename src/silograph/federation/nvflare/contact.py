@@ -8,6 +8,7 @@ closed after seconds: otherwise it would be noticed by the operating system only
 
 import functools
 import logging
+import re
 import time
 from collections.abc import Callable
 from importlib.metadata import version
@@ -22,7 +23,7 @@ from nvflare.fuel.f3.sfm.conn_manager import ConnManager
 from nvflare.fuel.f3.sfm.constants import HandshakeKeys
 from nvflare.private.fed.server.fed_server import FederatedServer
 
-from silograph.federation.nvflare.host_pipe import TellHost, tell
+from silograph.federation.nvflare.host_pipe import TellHost, about, tell
 
 OURS, THEIRS = "silograph", "nvflare"  # in a greeting: the versions
 TOLD = (CellChannelTopic.Register, CellChannelTopic.HEART_BEAT)
@@ -33,7 +34,7 @@ KEEPALIVE = (  # milliseconds
     ("grpc.http2.max_pings_without_data", 0),
     ("grpc.http2.min_recv_ping_interval_without_data_ms", 5_000),  # of the other side's, or it would be cut off
 )
-LONGEST = 40  # characters of a version that the other side says
+_VERSION = re.compile(r"(?=.{1,24}$)\d+\.\d+[\w.+-]*", re.ASCII)
 
 _log = logging.getLogger(__name__)
 
@@ -94,16 +95,18 @@ def log_sites() -> None:
             greet(self, connection, data)
         except Exception as error:
             if place is not None:
-                _log.warning("Refused a connection from %s: %s", place, str(error)[:200])
+                who = about(str(_certified(connection.conn)))
+                _log.warning("Refused a connection from %s: %s", place, str(error)[:200], extra=who)
             raise
         if (name := _site_of(connection)) is not None:
-            _log.info("Site %s connected from %s, silograph %s.", name, place, _version(said, OURS) or "unknown")
+            release = _version(said, OURS) or "of an unknown version"
+            _log.info("Site %s connected from %s, silograph %s.", name, place, release, extra=about(name))
 
     def closed(self: Any, connection: Any) -> None:
         known = self.sfm_conns.get(connection.name)
         close(self, connection)
         if known is not None and (name := _site_of(known)) is not None:
-            _log.info("Site %s is not connected any more.", name)
+            _log.info("Site %s is not connected any more.", name, extra=about(name))
 
     ConnManager.update_endpoint, ConnManager.close_connection = noted, closed
     for name in ("register_client", "client_heartbeat"):
@@ -115,8 +118,9 @@ def _logging_refusals(answer: Callable[..., Any]) -> Callable[..., Any]:
     def answer_and_log(self: Any, request: Any) -> Any:
         reply = answer(self, request)
         if reply.get_header(MessageHeaderKey.RETURN_CODE) == ReturnCode.UNAUTHENTICATED:
-            site, why = request.get_header(MessageHeaderKey.ORIGIN), reply.get_header(MessageHeaderKey.ERROR)
-            _log.warning("Refused the site %s: %s.", str(site)[:80], str(why)[:200])
+            # The guard lets no message pass that says it comes from elsewhere
+            site, why = str(request.get_header(MessageHeaderKey.ORIGIN)), reply.get_header(MessageHeaderKey.ERROR)
+            _log.warning("Refused the site %s: %s.", site[:80], str(why)[:200], extra=about(site))
         return reply
 
     return answer_and_log
@@ -126,18 +130,24 @@ def _site_of(connection: Any) -> str | None:
     """The site at the other end of a connection, by its certificate; none of the lead's sessions and our own jobs'."""
     if connection.sfm_endpoint is None or _place(connection.conn) is None:
         return None
-    name = str(connection.conn.get_conn_properties().get(DriverParams.PEER_CN.value))
+    name = str(_certified(connection.conn))
     return None if "@" in name else name
+
+
+def _certified(connection: Any) -> object:
+    """The name in the peer's certificate."""
+    return connection.get_conn_properties().get(DriverParams.PEER_CN.value)
 
 
 def _place(connection: Any) -> str | None:
     """Where the other side of a connection from outside is; none of a process of this machine."""
-    about = connection.get_conn_properties()
-    if connection.connector.mode != Mode.PASSIVE or about.get(DriverParams.PEER_CN.value) in (None, "N/A"):
+    if connection.connector.mode != Mode.PASSIVE or _certified(connection) in (None, "N/A"):
         return None
-    return str(about.get(DriverParams.PEER_ADDR.value)).rpartition(":")[0].removeprefix("ipv4:").removeprefix("ipv6:")
+    address = str(connection.get_conn_properties().get(DriverParams.PEER_ADDR.value))
+    return address.rpartition(":")[0].removeprefix("ipv4:").removeprefix("ipv6:")
 
 
 def _version(said: dict[str, Any], name: str) -> str | None:
+    """A version that the other side says; none if it is no version, but words of its choice."""
     found = said.get(name)
-    return found[:LONGEST] if isinstance(found, str) else None
+    return found if isinstance(found, str) and _VERSION.fullmatch(found) else None

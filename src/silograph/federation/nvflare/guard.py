@@ -35,6 +35,8 @@ from nvflare.fuel.f3.streaming.stream_const import (
 )
 from nvflare.private.defs import CellMessageHeaderKeys
 
+from silograph.federation.nvflare.host_pipe import about
+
 Headers = Mapping[str, Any]
 
 ANY = "*"
@@ -73,19 +75,20 @@ def guard_messages() -> None:
     accept, greet = CoreCell.process_message, ConnManager.update_endpoint
 
     def checked_message(self: Any, endpoint: Any, connection: Any, app_id: int, message: Any) -> None:
-        headers = message.headers or {}
+        headers, site = message.headers or {}, ""
         if connection is None or isinstance(connection, NullConnection):  # from this very process
             complaint, sender = None, ""
         elif connection.connector.mode == Mode.PASSIVE:
             peer = _peer(endpoint.name, connection)
             complaint, sender = complaint_of(peer, headers), peer.name
+            site = peer.name * (peer.kind == "site")  # by its certificate; nobody else's name is
         else:
             sender = _root(headers.get(MessageHeaderKey.ORIGIN))
             complaint = relayed_complaint(sender, _root(self.my_info.fqcn), headers)
         if complaint is None:
             accept(self, endpoint, connection, app_id, message)
         else:
-            _log.warning("dropped a message from %s: it %s.", sender, complaint)
+            _log.warning("dropped a message from %s: it %s.", sender, complaint, extra=about(site))
 
     def checked_greeting(self: Any, connection: Any, data: dict[str, Any]) -> None:
         name, own = str(data.get(HandshakeKeys.ENDPOINT_NAME)), self.local_endpoint.name

@@ -3,7 +3,7 @@
 What they print holds words of others, of any form. Through the pipe come our own events alone, so that the host may
 act on them:
 
-    {"kind": "log", "text": …}                          a line for people
+    {"kind": "log", "text": …, "place": …, "site": …}   a line for people, where our code says it, and of which site
     {"kind": "answer", "to": …, "code": …, "error": …}  what the server answered a site's parent process; "ok": well
     {"kind": "server", "version": …, "nvflare": …, "clock": …}   what the server said of itself when it was connected to
 
@@ -29,6 +29,7 @@ PIPE_VARIABLE = "SILOGRAPH_HOST_PIPE"  # NUMBER:INODE
 LONGEST_TEXT = select.PIPE_BUF // 2  # bytes; with the rest, lines of several processes do not mix
 
 Event = dict[str, Any]
+_SITE = "silograph_site"  # among what a record of a line has
 _CONTEXT = re.compile(r"^\[identity=[^\]]*\]: ")
 
 
@@ -44,6 +45,11 @@ class HostPipe:
     def variable(self) -> dict[str, str]:
         """What the process must find in its environment."""
         return {PIPE_VARIABLE: f"{self.passed}:{os.fstat(self.passed).st_ino}"}
+
+    def close(self) -> None:
+        """No process has it."""
+        os.close(self.passed)
+        os.close(self._read)
 
     def listen(self, hear: Callable[[Event], None]) -> threading.Thread:
         """Hear events in a thread, until all processes have ended that could tell one."""
@@ -83,9 +89,17 @@ def _handle() -> int | None:
 
 
 class TellHost(logging.Handler):
-    """Brings a logger's lines to the host."""
+    """Brings a logger's lines to the host; those about a site are logged with `extra=about(site)`."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Tell one, without the context that NVFlare puts before it."""
-        text = _CONTEXT.sub("", record.getMessage()).strip()
-        tell("log", text=text[:1].upper() + text[1:])
+        text, place = _CONTEXT.sub("", record.getMessage()).strip(), f"{record.module}:{record.lineno}"
+        tell("log", text=text[:1].upper() + text[1:], place=place, site=getattr(record, _SITE, ""))
+
+
+def about(site: str) -> dict[str, str]:
+    """What a line is logged with that others cause: its site, by the certificate, who may cause no more than its share.
+
+    Of a process of a site's job, it is the site.
+    """
+    return {_SITE: site.split(".", 1)[0]}

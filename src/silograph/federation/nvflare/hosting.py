@@ -6,17 +6,19 @@ If the host is killed, the parent ends by itself (`parent.end_with_parent`), the
 and what still lives after that, the next start ends first.
 """
 
+import errno
 import json
 import logging
 import logging.handlers
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -27,6 +29,7 @@ from silograph._util.files import make_folder
 from silograph._util.locks import lock
 from silograph.errors import SilosError
 from silograph.federation.folders import HOST_FILE, FederationFolder, Kit, SiteFolder
+from silograph.federation.invitation import read_invitation
 from silograph.federation.nvflare.handshakes import TRACE
 from silograph.federation.nvflare.host_log import HostLog, Say
 from silograph.federation.nvflare.host_pipe import HostPipe
@@ -36,9 +39,11 @@ from silograph.federation.nvflare.watches import LogWatch, ServerWatch, SiteWatc
 
 _PACKAGE = "silograph.federation.nvflare."
 _MODULE = f"{_PACKAGE}hardened"
+_MODULES = ("silograph.federation.", "nvflare.")  # of all processes that run on a kit; `site.reading` among them
 _LOG_BYTES, _OLD_LOGS = 10_000_000, 5
 _FIRST_WAIT, _LONGEST_WAIT, _GOOD_LIFE = 1.0, 30.0, 60.0  # seconds
 _END_SECONDS = 8.0  # for a process to end by itself after SIGTERM
+_PORT_SECONDS = 2.0  # for a process that was ended to let go of its port
 # What a process needs of its surroundings. Not PYTHONPATH: what is imported at a site is what is installed there.
 _KEPT_VARIABLES = (
     "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SSL_CERT_DIR", "SSL_CERT_FILE", "TMPDIR", "TZ", "USER",
@@ -72,6 +77,7 @@ class Hosted:
     environment: Mapping[str, str]
     watch: Callable[[HostLog], Watch]
     beside: "Hosted | None" = None  # a process of its own, which is kept for as long
+    check: Callable[[], None] = lambda: None  # raises where it could not run
 
 
 def host_server(folder: Path, *, environment: Mapping[str, str] | None = None, say: Say = print) -> None:
@@ -90,7 +96,7 @@ def host_server(folder: Path, *, environment: Mapping[str, str] | None = None, s
     conductor = Hosted("The conductor", federation.path, federation.conductor, *logs, conduct, variables, LogWatch)
     hosted = Hosted(
         "The server", federation.path, kit, *logs, command, {**variables, **TRACE},
-        lambda log: ServerWatch(federation, log), beside=conductor,
+        lambda log: ServerWatch(federation, log), beside=conductor, check=lambda: _check_port(federation),
     )  # fmt: skip
     _host(hosted, say)
 
@@ -109,6 +115,31 @@ def host_site(site_folder: Path, *, environment: Mapping[str, str] | None = None
         lambda log: SiteWatch(folder, log),
     )  # fmt: skip
     _host(hosted, say)
+
+
+def _check_port(federation: FederationFolder) -> None:
+    """Raise where another program has the server's port: NVFlare would wait beside it, and say nothing."""
+    about = read_invitation(federation.about)
+    # As NVFlare listens, of which only the former is meant for this machine alone
+    address = "127.0.0.1" if about.server.rstrip(".").lower() == "localhost" else ""
+    deadline = time.monotonic() + _PORT_SECONDS
+    while True:
+        with socket.socket() as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                listener.bind((address, about.port))
+            except OSError as error:
+                if error.errno == errno.EADDRINUSE and time.monotonic() < deadline:
+                    time.sleep(0.1)  # a server of ours that was just ended may still hold it
+                    continue
+                raise SilosError(_no_port(about.port, error)) from error
+        return
+
+
+def _no_port(port: int, error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return f"Another program listens at port {port}, where the server is to listen. End it (ss -ltnp shows which)."
+    return f"Nothing may listen at port {port} here ({error.strerror}). Give this account the right to."
 
 
 def _command(kind: str, kit: Kit, *settings: str) -> tuple[str, ...]:
@@ -134,6 +165,10 @@ def _host(hosted: Hosted, say: Say) -> None:
         _logger(hosted.printed) as printed,
     ):
         log = HostLog(events, say)
+        for one in (hosted, hosted.beside):
+            if one is not None:
+                _end_leftovers(one)
+        hosted.check()
         log.say(f"{hosted.name} starts. This is written to {hosted.log}, what NVFlare prints to {hosted.printed.name}.")
         try:
             with _kept(hosted.beside, end, printed, claim, log):
@@ -151,15 +186,20 @@ def _keep(
     *,
     note: Callable[[int], None] = lambda process: None,
 ) -> None:
-    """Run a process, and start it again when it dies."""
-    _end_leftovers(hosted)
+    """Run a process, and start it again when it dies, or could not be started."""
     watch, wait = hosted.watch(log), _FIRST_WAIT
     while not end.is_set():
-        code, life = _run_once(hosted, end, printed, claim, watch, note)
+        began = time.monotonic()
+        try:
+            code = _run_once(hosted, end, printed, claim, watch, note)
+            news = f"ended unexpectedly (code {code}) and is started again; see {hosted.printed}."
+        except (OSError, RuntimeError) as error:  # such as no process, or no thread, that is to be had now
+            news = f"cannot be started ({error}). It is tried again."
         if end.is_set() or not claim.holds():
             break
-        wait = _FIRST_WAIT if life > _GOOD_LIFE else wait
-        log.say_rarely(f"{hosted.name} ended unexpectedly (code {code}) and is started again; see {hosted.printed}.")
+        wait = _FIRST_WAIT if time.monotonic() - began > _GOOD_LIFE else wait
+        # Always: it is the host's own news, nobody else can cause it often, and these waits keep it seldom
+        log.say(f"{hosted.name} {news}")
         end.wait(wait)
         wait = min(2 * wait, _LONGEST_WAIT)
     watch.close()
@@ -173,7 +213,16 @@ def _kept(
     if hosted is None:
         yield
         return
-    thread = threading.Thread(target=_keep, args=(hosted, end, printed, claim, log), name=hosted.name)
+
+    def keep() -> None:
+        try:
+            _keep(hosted, end, printed, claim, log)
+        except Exception as error:  # nobody thought of: without a word, the server would go on alone
+            log.say(f"{hosted.name} cannot be kept running ({type(error).__name__}: {error}). All ends.")
+            end.set()
+            raise
+
+    thread = threading.Thread(target=keep, name=hosted.name)
     thread.start()
     try:
         yield
@@ -189,41 +238,49 @@ def _run_once(
     claim: "_Claim",
     watch: Watch,
     note: Callable[[int], None],
-) -> tuple[int, float]:
-    """Run the process until it ends or is to end; return its code and how long it lived."""
-    began, pipe = time.monotonic(), HostPipe()
-    process = subprocess.Popen(
-        hosted.command,
-        cwd=hosted.kit.path,
-        env={**hosted.environment, **pipe.variable, "SILOGRAPH_HOST": str(os.getpid())},  # parent.HOST_VARIABLE
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        pass_fds=(pipe.passed,),
-        start_new_session=True,  # a Ctrl-C is for the host, which then ends its processes in order
-    )
-    note(process.pid)
-    assert process.stdout is not None
-    readers = [pipe.listen(watch.hear), _copying(process.stdout, printed, watch)]
-    while process.poll() is None and not end.wait(0.2):
-        watch.look()
-        if not claim.holds():
-            end.set()
-    life = time.monotonic() - began
-    _end_tree(process.pid)
-    code = process.wait()
-    _end_leftovers(hosted)  # jobs whose parent is dead already are nobody's children
-    for reader in readers:
-        reader.join(timeout=2.0)
-    return code, life
+) -> int:
+    """Run the process until it ends or is to end; return its code."""
+    pipe = HostPipe()
+    try:
+        process = subprocess.Popen(
+            hosted.command,
+            cwd=hosted.kit.path,
+            env={**hosted.environment, **pipe.variable, "SILOGRAPH_HOST": str(os.getpid())},  # parent.HOST_VARIABLE
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            pass_fds=(pipe.passed,),
+            start_new_session=True,  # a Ctrl-C is for the host, which then ends its processes in order
+        )
+    except OSError:
+        pipe.close()
+        raise
+    readers = list[threading.Thread]()
+    try:
+        note(process.pid)
+        assert process.stdout is not None
+        readers.append(_copying(process.stdout, printed, watch))
+        readers.append(pipe.listen(watch.hear))
+        while process.poll() is None and not end.wait(0.2):
+            watch.look()
+            if not claim.holds():
+                end.set()
+    finally:  # also where something in this block fails: the next start would have two
+        _end_tree(process.pid)
+        code = process.wait()
+        _end_leftovers(hosted)  # jobs whose parent is dead already are nobody's children
+        for reader in readers:
+            reader.join(timeout=2.0)
+    return code
 
 
 def _copying(stream: IO[bytes], printed: logging.Logger, watch: Watch) -> threading.Thread:
     def copy() -> None:
-        for line in stream:
-            text = line.decode("utf-8", "replace").rstrip("\n")
-            if watch.keeps(text):
-                printed.info(text)
+        with stream:
+            for line in stream:
+                text = line.decode("utf-8", "replace").rstrip("\n")
+                if watch.keeps(text):
+                    printed.info(text)
 
     thread = threading.Thread(target=copy, daemon=True, name="log")
     thread.start()
@@ -235,19 +292,20 @@ def _end_tree(pid: int) -> None:
     try:
         parent = psutil.Process(pid)
         processes = [*parent.children(recursive=True), parent]
-    except psutil.NoSuchProcess:
+    except psutil.Error:
         return
     _end(processes)
 
 
 def _end(processes: list[psutil.Process]) -> None:
     for act in ("terminate", "kill"):
+        ours = []
         for process in processes:
-            try:
+            # It is gone; or it is another account's, which only names our kit: it is let be, and not waited for
+            with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
                 getattr(process, act)()
-            except psutil.NoSuchProcess:
-                continue
-        _, processes = psutil.wait_procs(processes, timeout=_END_SECONDS)
+                ours.append(process)
+        _, processes = psutil.wait_procs(ours, timeout=_END_SECONDS)
 
 
 def _end_leftovers(hosted: Hosted) -> None:
@@ -258,7 +316,7 @@ def _end_leftovers(hosted: Hosted) -> None:
             arguments = process.cmdline()
         except psutil.Error:
             continue
-        if kit in arguments and any(argument.startswith((_PACKAGE, "nvflare.")) for argument in arguments):
+        if kit in arguments and any(argument.startswith(_MODULES) for argument in arguments):
             left.append(process)
     _end(left)
 
@@ -271,11 +329,10 @@ class _Claim:
     file: IO[str]
 
     def note(self, process: int) -> None:
-        """Write down the host and its process."""
-        self.file.seek(0)
-        self.file.truncate()
-        self.file.write(json.dumps({"host": os.getpid(), "process": process}))
-        self.file.flush()
+        """Write down the host and its process; a full disk is no reason to host nothing."""
+        with suppress(OSError):  # unbuffered, or what could not be written would be tried again, and raise elsewhere
+            os.ftruncate(self.file.fileno(), 0)
+            os.write(self.file.fileno(), json.dumps({"host": os.getpid(), "process": process}).encode())
 
     def holds(self) -> bool:
         """Whether the folder is still the one that was claimed: it may have been deleted, and made anew by others."""
@@ -323,11 +380,19 @@ def _ending() -> Iterator[threading.Event]:
 
 @contextmanager
 def _logger(path: Path) -> Iterator[logging.Logger]:
-    handler = logging.handlers.RotatingFileHandler(path, maxBytes=_LOG_BYTES, backupCount=_OLD_LOGS, encoding="utf-8")
+    handler = _LogFile(path, maxBytes=_LOG_BYTES, backupCount=_OLD_LOGS, encoding="utf-8")
     logger = logging.Logger(str(path), level=logging.INFO)  # not registered: nobody else configures it
     logger.addHandler(handler)
     path.chmod(0o600)
     try:
         yield logger
     finally:
-        handler.close()
+        with suppress(OSError):  # a full disk
+            handler.close()
+
+
+class _LogFile(logging.handlers.RotatingFileHandler):
+    """A log that goes on when its disk is full, without a trace on the terminal for each line."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the name is logging's
+        """Leave the line out."""

@@ -4,6 +4,7 @@ At the server: who comes, goes and is refused. At a site: whether it is connecte
 runs began and ended.
 """
 
+import contextlib
 import queue
 import socket
 import threading
@@ -18,7 +19,7 @@ from silograph.federation.invitation import read_invitation
 from silograph.federation.nvflare.handshakes import Handshakes
 from silograph.federation.nvflare.host_log import HostLog
 from silograph.federation.nvflare.host_pipe import Event
-from silograph.federation.reach import Reached, reach
+from silograph.federation.reach import Fault, Reached, reach
 from silograph.federation.site.contact import Contact
 from silograph.federation.site.notices import Runs, Waiting
 
@@ -52,7 +53,7 @@ class LogWatch:
     def hear(self, event: Event) -> None:
         """Say what is a line."""
         if event.get("kind") == "log":
-            self._log.say_rarely(str(event.get("text")))
+            self._log.say_rarely(str(event.get("text")), f"{event.get('place')} {event.get('site')}")
 
     def keeps(self, line: str) -> bool:
         """All that is printed."""
@@ -96,7 +97,7 @@ class ServerWatch(LogWatch):
         """Say which connections were refused; what the tracer prints is not kept."""
         traced, refused = self._handshakes.read(line)
         if refused is not None:
-            self._log.say_rarely(refused)
+            self._log.say_rarely(refused, "handshake")
         return not traced
 
     def look(self) -> None:
@@ -146,8 +147,8 @@ class SiteWatch(LogWatch):
         for notices in self._notices:
             try:
                 notices.look()
-            except (OSError, SilographError) as error:  # a site goes on that cannot say what happens
-                self._log.say_rarely(f"Cannot tell what happens: {error}")
+            except (OSError, RuntimeError, SilographError) as error:  # a site goes on that cannot say what happens
+                self._log.say_rarely(f"Cannot tell what happens: {error}", "notices")
 
     def close(self) -> None:
         """Write down that nobody is connected any more."""
@@ -166,8 +167,18 @@ class SiteWatch(LogWatch):
         now = time.monotonic()
         if self._contact.is_connected or self._probing or now - self._probed < PROBE_SECONDS:
             return
-        self._probing, self._probed = True, now
-        threading.Thread(target=self._probe, daemon=True, name="probe").start()
+        self._probed = now
+        with contextlib.suppress(RuntimeError):  # no thread is to be had now
+            threading.Thread(target=self._probe, daemon=True, name="probe").start()
+            self._probing = True
 
     def _probe(self) -> None:
-        self._found.put(reach(self._invitation, self._folder.kit, seconds=STEP_SECONDS))
+        try:
+            self._found.put(reach(self._invitation, self._folder.kit, seconds=STEP_SECONDS))
+        except Exception as error:  # without a word here, no reason would ever be told again
+            self._found.put(Reached(fault=_untried(error)))
+
+
+def _untried(error: Exception) -> Fault:
+    found = f"the way to it could not be tried ({type(error).__name__}: {error})"
+    return Fault(step="name", found=found, cure="Look at it with: silograph site doctor")

@@ -30,11 +30,12 @@ from silograph.federation.site.approvals import Approvals
 from silograph.federation.site.audit import AuditLog, entries, verify
 from silograph.federation.site.budget import Budget
 from silograph.federation.site.contact import FAR_OFF, Connection, read_connection, shown
-from silograph.federation.site.data import table_options, tables_of
+from silograph.federation.site.data import look_at_data, table_options, tables_of
+from silograph.federation.site.reading import noting
 from silograph.federation.site.restored import read_witness
 from silograph.federation.site.settings import SiteSettings, read_site
 from silograph.federation.site.spending import more_that_fit, spent_by
-from silograph.federation.site.whole import WholeData, read_whole
+from silograph.federation.site.whole import WholeData, whole_of
 
 RENEW = f"Renew it: {ASK_COORDINATOR}"
 LITTLE_SPACE, LEAST_SPACE = 1_000_000_000, 50_000_000  # bytes
@@ -180,7 +181,9 @@ def check_table(folder: SiteFolder, settings: SiteSettings) -> list[Finding]:
     """Read all tables to their last row, and hold them against the federation's nodes and the site's own limits."""
     nodes = _nodes_of(folder)
     try:
-        whole = read_whole(settings, folder.path, nodes)
+        data = look_at_data(settings, folder.path)
+        with noting(folder, data):  # so that whoever asks for the site's state knows it, too
+            whole = whole_of(data, nodes)
     except (Refused, SilographError, OSError) as error:
         return [_unreadable(error)]
     return list(_limits(whole, settings)) or [_ok("table", f"{whole.summary}, all of it read")]

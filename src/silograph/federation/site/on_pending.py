@@ -8,12 +8,15 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from tempfile import TemporaryFile
+from typing import IO
 
 from silograph._util.terminal import visible
 from silograph.federation.folders import SiteFolder
 from silograph.federation.site.approvals import Pending
 
-SECONDS = 60.0  # that it may take
+SECONDS, ENDING_SECONDS = 60.0, 5.0  # that it may take, and to be gone once it is ended
 LONGEST_OUTPUT = 300  # characters of what it prints that are told
 KEPT_VARIABLES = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "TMPDIR", "TZ", "USER")
 
@@ -26,23 +29,42 @@ def call(
     variables = _variables(folder, study, name)
     kept = {one: os.environ[one] for one in KEPT_VARIABLES if one in os.environ}
     try:
-        process = subprocess.Popen(
-            list(program), cwd=folder.path, env=kept | variables, start_new_session=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
+        # Files, not pipes: what the program leaves running, such as a mail queue, may hold them for as long as it likes
+        with TemporaryFile() as told, TemporaryFile() as printed:
+            told.write(_text(variables).encode())
+            told.seek(0)
+            process = subprocess.Popen(
+                list(program), cwd=folder.path, env=kept | variables, start_new_session=True,
+                stdin=told, stdout=printed, stderr=subprocess.STDOUT,
+            )  # fmt: skip
+            code = _wait(process, seconds)
+            last = _last(printed)
     except OSError as error:
         say(f"on_pending in site.toml: {program[0]} cannot be called ({error.strerror}). Nobody was told of the study.")
         return
-    try:
-        printed, _ = process.communicate(_text(variables).encode(), timeout=seconds)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)  # with all that it started
-        process.communicate()
+    if code is None:
         say(f"on_pending in site.toml: {program[0]} took longer than {seconds:g} s and was ended.")
-        return
-    if process.returncode:
-        last = printed.decode("utf-8", "replace").strip()[-LONGEST_OUTPUT:]
-        say(f"on_pending in site.toml: {program[0]} failed with code {process.returncode}: {last or 'it said nothing'}")
+    elif code:
+        say(f"on_pending in site.toml: {program[0]} failed with code {code}: {last or 'it said nothing'}")
+
+
+def _wait(process: subprocess.Popen[bytes], seconds: float) -> int | None:
+    """The program's code; none if it took too long, and was ended with all that it started."""
+    try:
+        return process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        with suppress(ProcessLookupError, PermissionError):  # it has just ended; or has become another account
+            os.killpg(process.pid, signal.SIGKILL)
+        with suppress(subprocess.TimeoutExpired):  # such as one that waits for a disk that is away
+            process.wait(ENDING_SECONDS)
+        return None
+
+
+def _last(printed: IO[bytes]) -> str:
+    """The end of what it printed."""
+    size = printed.seek(0, os.SEEK_END)
+    printed.seek(max(0, size - 4 * LONGEST_OUTPUT))  # a character takes four bytes at most
+    return printed.read(4 * LONGEST_OUTPUT).decode("utf-8", "replace").strip()[-LONGEST_OUTPUT:]
 
 
 def _variables(folder: SiteFolder, study: Pending, name: str) -> dict[str, str]:

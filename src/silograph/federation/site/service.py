@@ -142,8 +142,9 @@ class SiteService:
         except Exception as error:  # the coordinator learns no more than that the site failed
             self._forget(run)
             self._keep_trace()
-            where = f"the trace is in {self.folder.errors.name}"
-            return self._refusal("internal", f"{where}: {type(error).__name__}: {error}", about)
+            # No more than its type: its text may quote the table, and the reason is shown, and kept with the log
+            where = f"what it says, and the trace, are in {self.folder.errors.name}"
+            return self._refusal("internal", f"{type(error).__name__}; {where}", about)
 
     def _hello(self, request: VerifiedMessage) -> Reply:
         run, (study, nodes, silos) = self._run_of(request), parse_hello(request)

@@ -28,7 +28,11 @@ class WholeData:
 
 def read_whole(settings: SiteSettings, folder: Path, nodes: Sequence[str] | None) -> WholeData:
     """Read all tables once, for the federation's nodes if it has named them; `Refused` names file, row and column."""
-    data = look_at_data(settings, folder)
+    return whole_of(look_at_data(settings, folder), nodes)
+
+
+def whole_of(data: SiteData, nodes: Sequence[str] | None) -> WholeData:
+    """The same of data that were looked at."""
     expected = data.names if nodes is None else nodes
     # Whether some may be missing, each study says
     data.check_nodes(expected, data.tables[0].path.name, missing_nodes="allow")
