@@ -272,7 +272,7 @@ def test_a_signed_request_says_what_to_send_back(here):
     ("request_zip", "says"),
     [
         ("elsewhere/oslo.request.zip", "asks to join 'foreign', this federation is 'brain-study'"),
-        ("nowhere.request.zip", "nowhere.request.zip: cannot be read, or is no site's request"),
+        ("nowhere.request.zip", "nowhere.request.zip: is not there"),
         ("oslo.csv", "oslo.csv: cannot be read, or is no site's request"),
         ("cut.request.zip", "cut.request.zip: cannot be read, or is no site's request"),
         ("oslo.signed.zip", "oslo.signed.zip: cannot be read, or is no site's request"),
@@ -787,11 +787,20 @@ def test_a_status_without_a_server_tells_so_and_what_is_known(here):
     about = {"address": f"localhost:{port}", "answers": False, "why": f"{why}federation start.", "version": None}
     assert data["server"] == about
     told = [(one["site"], one["joined"], one["connected"], one["last_seen"]) for one in data["sites"]]
-    assert told == [("oslo", True, False, None), ("lima", False, False, None), ("kyoto", False, False, None)]
+    assert told == [("oslo", True, None, None), ("lima", False, None, None), ("kyoto", False, None, None)]
     assert {one["site"]: one["key"] for one in data["sites"]} == {"oslo": key_of("oslo"), "lima": None, "kyoto": None}
     assert data["runs"] == []
     said = silograph("federation", "status", "--quick", code=1).output
     assert shown_fingerprint(key_of("oslo")) in said
+
+
+def test_on_the_leads_machine_alone_nobody_knows_who_has_joined(here, tmp_path):
+    laptop = tmp_path / "laptop"
+    shutil.copytree("brain-study/lead", laptop / "lead")
+    shutil.copy("brain-study/federation.json", laptop)
+    data = json.loads(silograph("federation", "status", "--json", "--folder", laptop, code=1).stdout)
+    assert {site["joined"] for site in data["sites"]} == {None}
+    silograph("federation", "renew", "oslo", "--folder", laptop, code=1, says="the root key is not here")
 
 
 def test_a_demo_does_not_replace_other_things(here):

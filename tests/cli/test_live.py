@@ -87,7 +87,7 @@ def test_the_page_has_what_the_desk_tells(lead, page, tmp_path):
     add_event(lead, "rejected", site="lima", reason="is not signed")
     add_rounds(lead, 4, 900)
     page.update()
-    page.end("over")
+    page.end("done", "over")
     (run,) = shown(tmp_path)["runs"]
     assert (run["run"], run["state"], run["n_rounds"]) == (RUN, "waiting", 900)
     assert run["gaps"][0] == [1, 0.05, "round 1"]
@@ -113,14 +113,14 @@ def test_a_gap_that_is_not_known_yet_is_none(lead, page, tmp_path):
 def test_whatever_befalls_the_page_the_command_goes_on(page, monkeypatch):
     said = []
     monkeypatch.setattr(live, "described", lambda *_, **__: 1 / 0)
-    with kept_beside(page, said.append, lambda: "over"):
+    with kept_beside(page, said.append, lambda: ("done", "over")):
         pass
     assert said == ["The page is not kept up to date: division by zero"]
 
 
 def test_no_key_is_on_the_page(page, tmp_path):
     page.update()
-    page.end("over")
+    page.end("done", "over")
     assert "1" * 64 not in (tmp_path / "pages" / "run #2?.html").read_text()
 
 
@@ -146,7 +146,7 @@ def test_a_run_that_was_removed_is_not_shown_any_more(lead, page, tmp_path):
     lead.ask("abort", run=RUN)
     lead.ask("forget", run=RUN)
     page.update()
-    page.end("over")
+    page.end("done", "over")
     assert shown(tmp_path)["runs"] == []
 
 
@@ -155,7 +155,7 @@ def test_a_server_that_is_away_leaves_what_was_known(lead, page, session, tmp_pa
     page.update()
     session.away = True
     page.update()
-    page.end("over")
+    page.end("done", "over")
     told = shown(tmp_path)
     assert not told["server"]["answers"]
     assert told["warnings"] == ["The server does not answer: nothing listens on port 8002."]
@@ -176,7 +176,7 @@ def test_a_folder_is_no_page(lead, session, tmp_path):
 
 def test_beside_a_command_the_page_is_kept_and_a_full_disk_is_said_once(lead, page, tmp_path, monkeypatch):
     said = []
-    with kept_beside(page, said.append, lambda: "The run is done."):
+    with kept_beside(page, said.append, lambda: ("done", "The run is done.")):
         eventually(lambda: (tmp_path / "pages" / "run #2?.html").exists())
         lead.begin()
         eventually(lambda: RUN in data_file(tmp_path / "pages" / "run #2?.html").read_text())
@@ -188,7 +188,7 @@ def test_beside_a_command_the_page_is_kept_and_a_full_disk_is_said_once(lead, pa
 
     monkeypatch.setattr(live, "write_live_data", full)
     monkeypatch.setattr(live, "write_live_page", full)
-    with kept_beside(page, said.append, lambda: ""):
+    with kept_beside(page, said.append, lambda: ("", "")):
         time.sleep(0.5)
     assert said == ["The page is not kept up to date: status.data.js: no space left on device."]
 
@@ -238,8 +238,8 @@ def test_an_open_page_follows_the_run(browser, lead, page, session, tmp_path, wi
     page.update()
     until(look, "#badge", "live")
     until(look, "#badge", "not kept up to date")  # nobody writes any more
-    page.end("The command has ended.")
-    until(look, "#badge", "ended")
+    page.end("not followed", "The command has ended.")
+    until(look, "#badge", "not followed")
     assert "The command has ended." in look.text("#when")
     wider = look.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
     assert wider <= 0

@@ -113,7 +113,8 @@ def remove_site(federation: FederationFolder, name: str) -> Invitation:
 
 def notices(federation: FederationFolder) -> list[str]:
     """What to say of the members of a federation: certificates that end, keys that were revoked."""
-    sites = sorted({path.name.split(".")[0] for path in federation.revoked.glob("*.crt")})
+    known = read_invitation(federation.about).sites
+    sites = sorted({path.name.split(".")[0] for path in federation.revoked.glob("*.crt")} & set(known))
     return [
         *federation_warnings(federation.path),
         *(

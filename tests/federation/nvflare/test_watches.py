@@ -10,6 +10,7 @@ pytest.importorskip("nvflare")
 from silograph.federation.folders import SiteFolder
 from silograph.federation.invitation import Invitation, write_invitation
 from silograph.federation.nvflare import watches
+from silograph.federation.nvflare.contact import Presence
 from silograph.federation.nvflare.host_log import HostLog
 from silograph.federation.nvflare.watches import SiteWatch
 from silograph.federation.reach import Reached
@@ -57,3 +58,18 @@ def test_a_machine_without_a_thread_to_spare_tries_again(watched, monkeypatch: p
         busy.setattr("threading.Thread.start", none)
         watched[0].look()
     says(watched, "nothing listens at port 1 of localhost")
+
+
+# --- who is there -----------------------------------------------------------------------------------------------------
+
+
+def test_a_site_is_there_until_its_last_connection_closes_and_no_line_is_said_twice():
+    presence = Presence()
+    assert presence.came("oslo", "a") == "Site oslo connected"
+    assert presence.came("oslo", "a") == ""  # a second greeting over it
+    assert presence.came("oslo", "b") == ""  # made anew, before the old one is closed
+    assert presence.left("oslo", "a") == ""
+    assert presence.left("oslo", "b") == "Site oslo is not connected any more"
+    assert presence.left("oslo", "b") == ""
+    assert presence.came("oslo", "c") == "Site oslo connected, for the 2nd time,"
+    assert presence.left("oslo", "c") == "Site oslo is not connected any more, for the 2nd time"

@@ -144,7 +144,7 @@ def status(
             raise ParameterError("--page, --json: give one of them.")
         _keep_page(page, home, ask=not quick)
         return
-    data = status_data(home, ask=not quick)
+    data = status_data(home, ask=not quick, say=lambda text: tell("Note", "cyan", visible(text)))
     if as_json:
         typer.echo(json.dumps(data, indent=2))
     else:
@@ -180,6 +180,8 @@ def runs(
         found = session.ask("status")
     if as_json:
         typer.echo(json.dumps(found["runs"], indent=2))
+    elif not found["runs"]:
+        typer.echo("No run yet. Begin one: silograph federation run STUDY.toml --out FOLDER")
     else:
         _print(runs_table(found["runs"], found["now"]))
 
@@ -214,6 +216,7 @@ def forget(
 
     home = federation_folder(folder)
     if not yes and not typer.confirm(f"Remove {run} from the server, with its results there?"):
+        typer.echo("Nothing was removed.")
         raise typer.Exit(1)
     with desk(home) as session:
         session.ask("forget", run=run)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from silograph.cli.federation.seen import SeenRun
-from silograph.cli.federation.status import DATA, ask_status, described
+from silograph.cli.federation.status import DATA, ask_status, described, joined
 from silograph.errors import SilosError
 from silograph.federation.coordinator.supervisor import ServerAwayError
 from silograph.report.live import check_page, write_live_data, write_live_page
@@ -17,12 +17,13 @@ from silograph.report.live import check_page, write_live_data, write_live_page
 EVERY = 2.0  # seconds between two looks
 MOST_RUNS = 8  # of which rounds and events are shown: those that are not over, and the latest
 MOST_POINTS, MOST_EVENTS = 400, 200  # of each run
-OVER = ("done", "abandoned")
+OVER = ("done", "stopped", "abandoned")
 MISSED = ("missing", "lost")  # events after which a site answers again, and the run goes on
-FAULTS = (*MISSED, "rejected", "refused", "left-out")
+FAULTS = (*MISSED, "rejected", "refused", "left-out", "stopped")
 WORDS = {
     "started": "the run begins",
     "resumed": "the run goes on from its last round, in a new process",
+    "stopped": "the run stopped",
     "finished": "the run is done",
     "rejected": "an answer was not believed",
     "lost": "its process is gone",
@@ -56,9 +57,9 @@ class LivePage:
             self._away = str(error)
         self._write()
 
-    def end(self, text: str) -> None:
-        """Write for the last time, why no more comes."""
-        self._write(text)
+    def end(self, word: str, text: str) -> None:
+        """Write for the last time, and why no more comes."""
+        self._write(word, text)
 
     def _look(self, runs: list[dict[str, Any]]) -> None:
         """Look at the runs that are shown."""
@@ -71,9 +72,10 @@ class LivePage:
                     pass  # the desk tells some hundred rounds and events at a time
                 self._runs[name] = seen
 
-    def _write(self, ended: str = "") -> None:
+    def _write(self, word: str = "", ended: str = "") -> None:
         data = described(self._home, self._found, away=self._away)
         page = live_data(data, self._runs, every=EVERY, command=self._command, ended=ended, only=self._only)
+        page["word"] = word
         page["at"] = None if self._found is None else self._found["now"]
         (write_live_data if self._written and not ended else write_live_page)(self._page, page)
         self._written = True
@@ -83,9 +85,6 @@ def live_data(
     data: dict[str, Any], runs: dict[str, SeenRun], *, every: float, command: str, ended: str, only: str | None
 ) -> dict[str, Any]:
     """What the page shows, from the data of `federation status` and from the runs that were looked at."""
-    sites = data["sites"]
-    if not data["server"]["answers"]:  # what the server saw then may be otherwise now
-        sites = [{**site, "connected": None} for site in sites]
     more = len(data["runs"]) - len(runs)
     return {
         "title": data["federation"],
@@ -95,7 +94,10 @@ def live_data(
         "command": command,
         "server": data["server"],
         "warnings": [*([data["server"]["why"]] if data["server"]["why"] else []), *data["warnings"]],
-        "sites": [{**site, "key": None, "data": DATA.get(site["data"], site["data"])} for site in sites],
+        "sites": [
+            {**site, "key": None, "joined": joined(site), "data": DATA.get(site["data"], site["data"])}
+            for site in data["sites"]
+        ],
         "runs": [shown_run(seen) for seen in runs.values()],
         "more": f"… and {more} more: silograph federation runs" if more > 0 and only is None else "",
         "phases": PHASES,
@@ -157,11 +159,13 @@ def keep_page(page: LivePage, *, ask: bool, begun: Callable[[], None]) -> None:
             time.sleep(EVERY)
             page.update()
     finally:
-        page.end("The command that kept this page up to date has ended.")
+        page.end("not followed", "The command that kept this page up to date has ended.")
 
 
 @contextmanager
-def kept_beside(page: LivePage | None, warn: Callable[[str], None], ended: Callable[[], str]) -> Iterator[None]:
+def kept_beside(
+    page: LivePage | None, warn: Callable[[str], None], ended: Callable[[], tuple[str, str]]
+) -> Iterator[None]:
     """Keep a page up to date beside what the block does; `ended` tells at its end why no more comes.
 
     A page that cannot be written is no reason to end the rest: it is said once.
@@ -192,4 +196,4 @@ def kept_beside(page: LivePage | None, warn: Callable[[str], None], ended: Calla
         over.set()
         thread.join()
         update(page.update)
-        update(lambda: page.end(ended()))
+        update(lambda: page.end(*ended()))

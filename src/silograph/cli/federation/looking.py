@@ -49,7 +49,8 @@ class Looker:
         for event in seen["events"]:
             self._tell(event, seen["now"])
         if seen["state"] == "waiting":
-            long = f", for {span(seen['now'] - seen['since'])}" if seen["since"] else ""
+            waited = seen["now"] - seen["since"] if seen["since"] else 0.0
+            long = f", for {span(waited)}" if waited >= 1 else ""
             self._describe(f"Waiting for {seen['why']}{long}")
         elif self._run.rounds:
             self._describe(self._progress_of(seen), lasting=seen["state"] == "done")

@@ -66,8 +66,9 @@ def follow_run(
     name, again = run_of(out), RunLayout(out).resume_command()
     with lead_session(home) as session, ExitStack() as beside:
         if page is not None:
-            live = LivePage(page, home, session, command=f"{again} --page {shlex.quote(str(page))}", run=name)
-            beside.enter_context(kept_beside(live, say, lambda: _page_ended(out, again)))
+            with_page = f"{again} --page {shlex.quote(str(page))}"
+            live = LivePage(page, home, session, command=with_page, run=name)
+            beside.enter_context(kept_beside(live, say, lambda: _page_ended(out, with_page)))
         patient = Patient(session, say)
         about = {key: request[key] for key in ("study", "nodes", "source")}
         try:
@@ -87,11 +88,13 @@ def follow_run(
     return record, _notes(record, out, looker.n_rounds)
 
 
-def _page_ended(out: Path, again: str) -> str:
-    """Why the page is not kept up to date any more."""
+def _page_ended(out: Path, again: str) -> tuple[str, str]:
+    """Why the page is not kept up to date any more, in a word and in a sentence."""
     if RunLayout(out).is_finished:
-        return f"The run is done; its results are in {out}."
-    return f"Nobody looks on from here any more. Look on again with: {again}"
+        return "done", f"The run is done; its results are in {out}."
+    if not RunLayout(out).is_unfinished:
+        return "not begun", "The run has not begun; the command has said why."
+    return "not followed", f"Nobody looks on from here any more. The run is at the server; look on again with: {again}"
 
 
 def _look_on(patient: Patient, name: str, looker: Looker) -> dict[str, Any]:
@@ -111,7 +114,7 @@ def _look_on(patient: Patient, name: str, looker: Looker) -> dict[str, Any]:
 def _why_not(seen: dict[str, Any], out: Path) -> str:
     if seen["state"] == "abandoned":
         return f"The run was given up. Go on with it all the same: {RunLayout(out).resume_command()}"
-    return str(seen["why"])
+    return str(seen["why"]).replace("with --resume", f"with: {RunLayout(out).resume_command()}")
 
 
 def _fetch(patient: Patient, name: str, out: Path) -> None:

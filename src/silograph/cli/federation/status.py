@@ -1,6 +1,7 @@
 """The commands `silograph federation status` and `runs`."""
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,27 +20,28 @@ from silograph.federation.nvflare.authority import read_federation, site_keys
 from silograph.federation.versions import difference
 
 SURVEY_SECONDS = 60.0  # for the sites to say how they are
+LONG_SECONDS = 3.0  # after which it is said what takes so long
 DATA = {
     "restored": "its folder was restored from an older copy; there: silograph site restored",
     "reading": "being read in full; ask again",
 }
 
 
-def status_data(folder: Path, *, ask: bool) -> dict[str, Any]:
+def status_data(folder: Path, *, ask: bool, say: Callable[[str], None]) -> dict[str, Any]:
     """All that is known, as plain data; asks the sites first, if `ask`."""
     try:
         with desk(folder) as session:
-            return described(folder, ask_status(session, ask=ask))
+            return described(folder, ask_status(session, ask=ask, say=say))
     except ServerAwayError as error:
         return described(folder, None, away=str(error))
 
 
-def ask_status(session: Any, *, ask: bool) -> dict[str, Any]:
-    """What the server's desk says, once the sites were asked, if `ask`."""
+def ask_status(session: Any, *, ask: bool, say: Callable[[str], None] = lambda text: None) -> dict[str, Any]:
+    """What the server's desk says, once the sites were asked, if `ask`; who waits long is told what for."""
     found: dict[str, Any] = session.ask("status")
     connected = [site["site"] for site in found["sites"] if _is_connected(site, found["now"])]
     if ask and connected:
-        _ask_sites(session, connected)
+        _ask_sites(session, connected, say)
         found = session.ask("status")
     return found
 
@@ -49,7 +51,7 @@ def described(folder: Path, found: dict[str, Any] | None, *, away: str = "") -> 
     about = read_federation(folder)
     if found is None:
         keys = site_keys(folder) if FederationFolder(folder).certificates.exists() else {}
-        unknown = dict.fromkeys(("heard", "last_seen", "version", "data", "at"))
+        unknown = dict.fromkeys(("heard", "last_seen", "version", "data", "at", "revoked"))
         told = [{"site": site, "key": keys.get(site), **unknown} for site in about.sites]
         found = {
             "federation": about.name,
@@ -59,13 +61,16 @@ def described(folder: Path, found: dict[str, Any] | None, *, away: str = "") -> 
             "runs": [],
             "notices": [],
         }
+    # Without the server and the folder sites/, nobody knows who has joined
+    known = not away or FederationFolder(folder).certificates.exists()
     now, version = found["now"], found["version"]
     sites: list[dict[str, Any]] = [
         {
             "site": site["site"],
-            "joined": site["key"] is not None,
+            "joined": None if site["key"] is None and not known else site["key"] is not None,
+            "revoked": site["revoked"],
             "key": site["key"],
-            "connected": _is_connected(site, now),
+            "connected": None if away else _is_connected(site, now),
             "last_seen": site["last_seen"],
             "version": site["version"],
             "data": site["data"],
@@ -89,19 +94,32 @@ def described(folder: Path, found: dict[str, Any] | None, *, away: str = "") -> 
     }
 
 
+def joined(site: dict[str, Any]) -> str:
+    """Whether a site has joined, for people."""
+    if site["joined"] is None:
+        return "not known"
+    if site["joined"]:
+        return "yes"
+    return "no: its key was revoked" if site["revoked"] else "no: its request was not approved yet"
+
+
 def _is_connected(site: dict[str, Any], now: float) -> bool:
     """Heard of lately, as a run takes it; the server's own list keeps those that left for a while."""
     return site["heard"] is not None and now - site["heard"] <= FRESH_SECONDS
 
 
-def _ask_sites(session: Any, sites: list[str]) -> None:
+def _ask_sites(session: Any, sites: list[str], say: Callable[[str], None]) -> None:
     """Let a small job ask every connected site for its version and whether its data are ready."""
-    job = session.submit([], sites)
-    deadline = time.monotonic() + SURVEY_SECONDS
+    began, job, told = time.monotonic(), session.submit([], sites), False
     while session.state(job) != "ended":
-        if time.monotonic() > deadline:
+        waited = time.monotonic() - began
+        if waited > SURVEY_SECONDS:
             session.abort(job)
+            say(f"Not all sites have answered within {SURVEY_SECONDS:g} s: what they told earlier is shown as such.")
             return
+        if waited > LONG_SECONDS and not told:
+            told = True
+            say(f"Asking {', '.join(sites)}, for {SURVEY_SECONDS:g} s at most. (--quick does not ask.)")
         time.sleep(POLL_SECONDS)
 
 
@@ -118,9 +136,9 @@ def status_tables(data: dict[str, Any]) -> Group:
         when = f" ({_ago(site['told'], now)})" if old else ""
         cells = (
             site["site"],
-            "yes" if site["joined"] else "no: its request was not approved yet",
-            "yes" if site["connected"] else "no",
-            _ago(site["last_seen"], now),
+            joined(site),
+            "not known" if site["connected"] is None else "yes" if site["connected"] else "no",
+            "not known" if site["connected"] is None and not site["last_seen"] else _ago(site["last_seen"], now),
             f"{site['version'] or '–'}{when}",
             f"{DATA.get(site['data'], site['data']) or '–'}{when}",
         )

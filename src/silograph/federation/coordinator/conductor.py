@@ -12,6 +12,7 @@ from typing import Protocol
 
 from silograph._util.locks import Lock
 from silograph.errors import OutputError, SilographError
+from silograph.federation.coordinator.history import History
 from silograph.federation.coordinator.orders import (
     conductor_of,
     is_due,
@@ -130,12 +131,19 @@ def _bring_to_end(run: CoordinatorRun, host: Host, order: Order, ended: Callable
     except LeftError:
         return
     except SilographError as error:
-        write_end(run, order, str(error))
+        leave(run, order, str(error))
     except Exception as error:
         _log.exception("run %s", run.name)
-        write_end(run, order, f"{type(error).__name__}: {error}. This is a defect; the server's log has its trace.")
+        leave(run, order, f"{type(error).__name__}: {error}. This is a defect; the server's log has its trace.")
     finally:
         lock.release()
+
+
+def leave(run: CoordinatorRun, order: Order, why: str) -> None:
+    """Write down why a run is left: for those who ask how it is, and among what happened."""
+    write_end(run, order, why)
+    with History(run.history) as history:
+        history.add_event("stopped", reason=why)
 
 
 def keep_watch(run: CoordinatorRun, phase: Phase, sites: tuple[str, ...], order: Order) -> None:

@@ -25,7 +25,7 @@ from silograph.federation.coordinator.run import CoordinatorRun, new_run, open_r
 from silograph.federation.coordinator.survey import read_status
 from silograph.federation.folders import FederationFolder
 from silograph.federation.invitation import Invitation, read_invitation
-from silograph.federation.members import notices
+from silograph.federation.members import is_revoked, notices
 from silograph.federation.names import RUN_NAME, names_of
 from silograph.federation.study_file import StudyFile, parse_study
 from silograph.federation.versions import VERSION, check_together, difference
@@ -85,6 +85,7 @@ class Desk:
             told = surveyed.get(site, {})
             times = [heard.get(site), told.get("at"), seen.get(site)]
             about = {"site": site, "key": keys.get(site), "heard": heard.get(site)}
+            about |= {"revoked": site not in keys and is_revoked(self._federation, site)}
             about |= {"last_seen": max((at for at in times if at is not None), default=None)}
             sites.append(about | {name: told.get(name) for name in ("version", "data", "at")})
         said = notices(self._federation)

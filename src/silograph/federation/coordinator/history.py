@@ -24,7 +24,7 @@ LOCK_SECONDS = 10.0  # to wait for another process's lock, each of which lasts m
 LONGEST_TEXT = 2000  # characters of what a site sent
 EventKind = Literal[
     "rejected", "refused", "missing", "lost", "waiting", "note", "compiling", "left-out", "new-keys", "started",
-    "resumed", "finished",
+    "resumed", "stopped", "finished",
 ]  # fmt: skip
 
 SCHEMA = f"""

@@ -84,6 +84,7 @@ def renew_site(folder: Path, site: str, out: Path) -> Path:
     federation = FederationFolder(folder.resolve())
     if site not in (known := read_federation(folder).sites):
         raise SilosError(f"The federation has no site {site[:80]!r}. Its sites are {', '.join(known)}.")
+    _need_root_key(federation)
     if site_key(folder, site) is None:
         why = "its key was revoked" if is_revoked(federation, site) else "it was not approved yet"
         raise SilosError(f"{site}: {why}. Ask it for SITE.request.zip, then: silograph federation approve.")
@@ -113,6 +114,8 @@ def renew_own(folder: Path, who: str) -> Path:
 
 def read_request(folder: Path, request_zip: Path) -> tuple[str, str]:
     """The site's name and its key's fingerprint; NVFlare then checks that both agree with all else in the file."""
+    if not request_zip.exists():
+        raise SilosError(f"{request_zip}: is not there. Give the file SITE.request.zip that the site has sent.")
     invitation = read_federation(folder)
     try:
         request = parse_json(read_member(request_zip, "request.json"))

@@ -9,6 +9,7 @@ closed after seconds: otherwise it would be noticed by the operating system only
 import functools
 import logging
 import re
+import threading
 import time
 from collections.abc import Callable
 from importlib.metadata import version
@@ -87,7 +88,7 @@ def report_server() -> None:
 
 def log_sites() -> None:
     """Log at the server which sites connect, are gone, and are refused."""
-    greet, close = ConnManager.update_endpoint, ConnManager.close_connection
+    greet, close, presence = ConnManager.update_endpoint, ConnManager.close_connection, Presence()
 
     def noted(self: Any, connection: Any, data: dict[str, Any]) -> None:
         said, place = dict(data), _place(connection.conn)
@@ -98,19 +99,60 @@ def log_sites() -> None:
                 who = about(str(_certified(connection.conn)))
                 _log.warning("Refused a connection from %s: %s", place, str(error)[:200], extra=who)
             raise
-        if (name := _site_of(connection)) is not None:
+        if (name := _site_of(connection)) is not None and (text := presence.came(name, connection.conn.name)):
             release = _version(said, OURS) or "of an unknown version"
-            _log.info("Site %s connected from %s, silograph %s.", name, place, release, extra=about(name))
+            _log.info("%s from %s, silograph %s.", text, place, release, extra=about(name))
 
     def closed(self: Any, connection: Any) -> None:
         known = self.sfm_conns.get(connection.name)
         close(self, connection)
-        if known is not None and (name := _site_of(known)) is not None:
-            _log.info("Site %s is not connected any more.", name, extra=about(name))
+        name = None if known is None else _site_of(known)
+        if name is not None and (text := presence.left(name, connection.name)):
+            _log.info("%s.", text, extra=about(name))
 
     ConnManager.update_endpoint, ConnManager.close_connection = noted, closed
     for name in ("register_client", "client_heartbeat"):
         setattr(FederatedServer, name, _logging_refusals(getattr(FederatedServer, name)))
+
+
+class Presence:
+    """Which sites are there, by the connections that each has: a new one may come before the old one is closed.
+
+    Times are counted, so that no line is one that was said before: the last line of a site says how it is.
+    """
+
+    def __init__(self) -> None:
+        self._connections: dict[str, set[str]] = {}
+        self._times: dict[str, int] = {}
+        self._lock = threading.Lock()
+
+    def came(self, site: str, connection: str) -> str:
+        """What to say of a connection that was made; nothing if the site was there."""
+        with self._lock:
+            there = self._connections.setdefault(site, set())
+            if there:
+                there.add(connection)
+                return ""
+            there.add(connection)
+            times = self._times[site] = self._times.get(site, 0) + 1
+        return f"Site {site} connected{f', for the {_nth(times)} time,' if times > 1 else ''}"
+
+    def left(self, site: str, connection: str) -> str:
+        """What to say of a connection that was closed; nothing if the site has another."""
+        with self._lock:
+            there = self._connections.get(site, set())
+            if connection not in there:
+                return ""
+            there.discard(connection)
+            times = self._times.get(site, 1)
+            if there:
+                return ""
+        return f"Site {site} is not connected any more{f', for the {_nth(times)} time' if times > 1 else ''}"
+
+
+def _nth(number: int) -> str:
+    ending = "th" if 10 < number % 100 < 14 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
 
 
 def _logging_refusals(answer: Callable[..., Any]) -> Callable[..., Any]:
@@ -127,11 +169,11 @@ def _logging_refusals(answer: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _site_of(connection: Any) -> str | None:
-    """The site at the other end of a connection, by its certificate; none of the lead's sessions and our own jobs'."""
+    """The site whose own process is at the other end of a connection; none of the lead's sessions, and of any job's."""
     if connection.sfm_endpoint is None or _place(connection.conn) is None:
         return None
     name = str(_certified(connection.conn))
-    return None if "@" in name else name
+    return name if connection.sfm_endpoint.endpoint.name == name and "@" not in name else None
 
 
 def _certified(connection: Any) -> object:

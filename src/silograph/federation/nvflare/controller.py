@@ -47,7 +47,7 @@ class StudyController(Controller):  # type: ignore[misc]
             outcome = run_attempt(
                 run, transport, attempt=attempt, stopped=lambda: bool(abort_signal.triggered), **identity
             )
-            self.log_info(fl_ctx, f"run {name}: {outcome.ended} {outcome.message}")
+            self.log_info(fl_ctx, f"run {name}: {': '.join(filter(None, (outcome.ended, outcome.message)))}")
         if not self._runs:
             survey_sites(self._federation, transport, self._sites, attempt=attempt, **identity)
 

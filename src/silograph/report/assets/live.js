@@ -4,7 +4,7 @@
   const place = document.getElementById("data");
   const beside = place.dataset.beside;
   const STALE = 6, PATIENCE = 30;  // in periods; seconds between tries where the file is not there
-  let shown = null, changed = performance.now(), missing = false, opened = new Set(), closed = new Set();
+  let shown = null, changed = performance.now(), news = 0, missing = false, opened = new Set(), closed = new Set();
 
   const at = id => document.getElementById(id);
   function put(parent, tag, text, kind) {
@@ -40,11 +40,14 @@
     for (const site of data.sites) {
       const row = put(body, "tr"), old = site.told && data.at - site.told > 60 ? ` (${ago(site.told, data.at)})` : "";
       put(row, "th", site.site).scope = "row";
-      put(row, "td", site.joined ? "yes" : "no: its request was not approved yet");
-      put(row, "td", site.connected === null ? "not known" : site.connected ? "yes" : "no");
-      put(row, "td", ago(site.last_seen, data.at));
-      put(row, "td", site.version ? site.version + old : "–");
-      put(row, "td", site.data ? site.data + old : "–");
+      const cells = {
+        joined: site.joined,
+        connected: site.connected === null ? "not known" : site.connected ? "yes" : "no",
+        "last seen": site.connected === null && !site.last_seen ? "not known" : ago(site.last_seen, data.at),
+        version: site.version ? site.version + old : "–",
+        data: site.data ? site.data + old : "–",
+      };
+      for (const name in cells) put(row, "td", cells[name]).dataset.name = name;
     }
   }
 
@@ -91,9 +94,9 @@
   }
 
   function runCard(parent, run, data) {
-    const card = put(parent, "details", null, "run"), wanted = ["running", "waiting", "stopped"].includes(run.state);
+    const card = put(parent, "details", null, "run"), wanted = ["running", "waiting"].includes(run.state);
     card.dataset.run = run.run;
-    card.open = opened.has(run.run) || (!closed.has(run.run) && (wanted || data.runs.length === 1));
+    card.open = opened.has(run.run) || (!closed.has(run.run) && (wanted || run === data.runs[0]));
     card.addEventListener("toggle", () => { (card.open ? opened : closed).add(run.run); (card.open ? closed : opened).delete(run.run); });
     const head = put(put(card, "summary"), "h3", run.study);
     head.style.display = "inline";
@@ -138,18 +141,19 @@
   /* Whether what is shown is how things are */
   function judge() {
     const data = shown, quiet = (performance.now() - changed) / 1000, badge = at("badge");
-    const stale = quiet > STALE * data.every || Date.now() / 1000 - data.made > Math.max(60, STALE * data.every);
-    const [word, kind] = data.ended ? ["ended", "none"] : missing ? ["alone", "bad"] : stale ? ["not kept up to date", "bad"]
+    // By the clock only until something comes: that of whoever writes may be another one
+    const stale = quiet > STALE * data.every || (news < 2 && Date.now() / 1000 - data.made > STALE * data.every);
+    const [word, kind] = data.ended ? [data.word, data.word === "done" ? "good" : "none"] : missing ? ["alone", "bad"] : stale ? ["not kept up to date", "bad"]
       : data.server.answers ? ["live", "good"] : ["server away", "bad"];
     if (badge.textContent !== word) { badge.textContent = word; badge.className = `badge ${kind}`; }
-    const of = data.at ? `As of ${clock(data.at, data.made)}.` : "";
+    const of = data.at ? `As of ${new Date(1000 * data.at).toLocaleString("sv", { timeZoneName: "short" })}.` : "";
     at("when").textContent = data.ended ? `${of} ${data.ended}` : missing ? `${of} ${beside} is not beside this page, so it shows how things were then.`
       : stale ? `${of} Nothing has come since. Keep it up to date with: ${data.command}` : `${of} Looked at every ${data.every} s.`;
   }
 
   globalThis.silographLive = data => {
     missing = false;
-    if (shown === null || data.made !== shown.made) { changed = performance.now(); show(data); }
+    if (shown === null || data.made !== shown.made) { changed = performance.now(); news += 1; show(data); }
   };
   function look() {
     const script = document.createElement("script");
