@@ -54,7 +54,8 @@ def _lines(
     yield "site", [f"{settings.name} of the federation {settings.federation}, in {home}"]
     yield "connection", list(_connection(folder, host, standing, reached))
     if known is not None and known.version is not None:
-        yield "server", [f"silograph {known.version}, NVFlare {known.nvflare}, as it said at {shown(known.told or '')}"]
+        versions = f"silograph {known.version}" + f", NVFlare {known.nvflare}" * bool(known.nvflare)
+        yield "server", [f"{versions}, as it said at {shown(known.told or '')}"]
     run = standing.run
     yield "last run", ["none" if run is None else f"{run.run}, {run.state} at {shown(run.when)}; study {run.study}"]
     waiting = [
