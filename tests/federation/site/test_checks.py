@@ -7,6 +7,7 @@ import shutil
 import signal
 from collections import namedtuple
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -77,6 +78,16 @@ class Scene:
 
     def findings(self, **options: object) -> list[Finding]:
         return diagnose(self.folder.path, host=1234, **options)
+
+
+@contextmanager
+def hosted(scene: Scene) -> Iterator[None]:
+    """As if a host had the folder."""
+    with (scene.folder.path / HOST_FILE).open("w") as file:
+        lock(file)
+        file.write('{"host": 1234, "process": 1235}')
+        file.flush()
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -357,6 +368,21 @@ def test_a_site_that_nobody_hosts_or_that_is_away_is_not_well(scene: Scene) -> N
     assert found.cure == "nothing listens there"
 
 
+def test_a_site_that_the_server_refuses_is_told_so_and_what_to_do(scene: Scene) -> None:
+    contact = Contact("localhost:1", scene.folder.connection, lambda line: None, clock=lambda: 0.0)
+    contact.hear({"kind": "refused", "why": "its key was revoked"})
+    (found,) = [one for one in scene.findings() if one.check == "admission"]
+    assert (found.state, found.found) == ("wrong", "The server refuses this site: its key was revoked")
+    assert "move key/ and kit/ away" in found.cure
+    assert scene.findings()[-1].cure == "The server refuses it: see admission"
+    for host in (True, False):
+        with hosted(scene) if host else nullcontext():
+            said = CliRunner().invoke(app, ["site", "status", "--folder", str(scene.folder.path)]).output
+        assert "The server refuses this site: its key was revoked. Ask the coordinator" in said
+        assert "is away" not in said
+        assert "can be reached" not in said
+
+
 def test_the_quick_look_reads_no_rows_but_sees_other_nodes(scene: Scene) -> None:
     word_in_a_row(scene)
     assert worst(scene.findings(quick=True)) == "ok"
@@ -366,10 +392,7 @@ def test_the_quick_look_reads_no_rows_but_sees_other_nodes(scene: Scene) -> None
 
 
 def test_the_command_ends_with_1_if_something_is_wrong_and_shows_what_others_wrote_as_it_is(scene: Scene) -> None:
-    with (scene.folder.path / HOST_FILE).open("w") as file:
-        lock(file)
-        file.write('{"host": 1234, "process": 1235}')
-        file.flush()
+    with hosted(scene):
         well = CliRunner().invoke(app, ["site", "doctor", "--json", "--folder", str(scene.folder.path)])
         text = CliRunner().invoke(app, ["site", "doctor", "--folder", str(scene.folder.path)])
         status = CliRunner().invoke(app, ["site", "status", "--folder", str(scene.folder.path)])

@@ -22,7 +22,7 @@ from silograph.federation.invitation import read_invitation
 from silograph.federation.nvflare.hosting import running
 from silograph.federation.reach import Reached, reach
 from silograph.federation.site.checks import Finding, diagnose, worst
-from silograph.federation.site.contact import shown
+from silograph.federation.site.contact import refusal, shown
 from silograph.federation.site.data import tables_of
 from silograph.federation.site.notices import name_of
 from silograph.federation.site.settings import SiteSettings, read_site
@@ -78,18 +78,23 @@ def _connection(folder: SiteFolder, host: int | None, standing: Standing, reache
     if known is not None and known.state == "connected":
         yield f"connected to {server} since {shown(known.since)}"
         return
+    faulty = reached is not None and reached.fault is not None
     if host is None:
         yield "not connected: the site is not running. Start it: silograph site start"
     elif known is None or known.state == "connecting":
         yield f"connecting to {server}" + ("" if known is None else f" since {shown(known.since)}")
-    else:
+    elif faulty or standing.refused is None:
         yield f"the server {server} is away since {shown(known.since)}"
+    else:
+        yield f"not connected to {server} since {shown(known.since)}"
     if reached is not None and reached.fault is not None:
         yield f"{reached.fault}."
+    elif standing.refused is not None:
+        yield refusal(standing.refused) + " (When it was tried last.)" * (host is None)
     elif known is not None and known.why is not None:
         yield f"{known.why}."
     else:
-        yield f"{server} can be reached, and takes this site's certificate."
+        yield f"{server} can be reached. Whether it lets this site in is not known yet."
 
 
 def _budget(home: Path, settings: SiteSettings) -> list[str]:

@@ -29,7 +29,7 @@ from silograph.federation.refusals import Refused
 from silograph.federation.site.approvals import Approvals
 from silograph.federation.site.audit import AuditLog, entries, verify
 from silograph.federation.site.budget import Budget
-from silograph.federation.site.contact import FAR_OFF, Connection, read_connection, shown
+from silograph.federation.site.contact import FAR_OFF, Connection, read_connection, refusal, shown
 from silograph.federation.site.data import look_at_data, table_options, tables_of
 from silograph.federation.site.reading import noting
 from silograph.federation.site.restored import read_witness
@@ -61,7 +61,7 @@ def diagnose(home: Path, *, host: int | None, quick: bool = False, now: datetime
     findings = [*check_settings(folder)]
     settings = None if findings[0].state == "wrong" else read_site(folder.path)
     known = read_connection(folder.connection)
-    findings += check_way(folder)
+    findings += [*check_way(folder), *check_admission(known)]
     findings += check_certificate(folder, settings, now)
     findings += [check_key(folder.kit), check_rights(folder)]
     if settings is not None:
@@ -107,7 +107,7 @@ def check_way(folder: SiteFolder) -> list[Finding]:
         "name": f"{host} is {reached.address}",
         "port": f"port {port} answers",
         "tls": f"port {port} speaks TLS",
-        "certificate": "it is of this federation, and takes this site's certificate",
+        "certificate": "it is of this federation, and TLS takes this site's certificate",
     }
     findings: list[Finding] = []
     for step in STEPS:
@@ -115,6 +115,14 @@ def check_way(folder: SiteFolder) -> list[Finding]:
             return [*findings, _wrong(_STEPS[step], reached.fault.found, reached.fault.cure)]
         findings.append(_ok(_STEPS[step], told[step]))
     return findings
+
+
+def check_admission(known: Connection | None) -> list[Finding]:
+    """Whether the server lets this site in, as it said when it was tried last: TLS takes keys that were revoked."""
+    if known is None or known.refused is None:
+        return []
+    found, _, cure = refusal(known.refused).rstrip(".").rpartition(". ")
+    return [_wrong("admission", found, cure)]
 
 
 _STEPS = {"name": "server's name", "port": "server's port", "tls": "server's TLS", "certificate": "server's root"}
@@ -358,6 +366,8 @@ def check_host(host: int | None, known: Connection | None) -> Finding:
 
 
 def _why(known: Connection | None) -> str:
+    if known is not None and known.refused is not None:
+        return "The server refuses it: see admission"
     return "See what it says, in logs/site.log" if known is None or known.why is None else known.why
 
 

@@ -30,6 +30,7 @@ class Standing:
     """All that the site's folder tells."""
 
     connection: Connection | None
+    refused: str | None  # why the server did not let the site in when it was tried last, in its words
     run: LastRun | None
     waiting: tuple[Pending, ...]
     approved: tuple[Approval, ...]
@@ -38,9 +39,10 @@ class Standing:
 def standing_of(home: Path, *, hosted: bool) -> Standing:
     """How the site in this folder stands; without a host, it is not connected, whatever its last host wrote."""
     folder = SiteFolder(home.resolve())
-    approvals = Approvals(folder.path)
+    approvals, known = Approvals(folder.path), read_connection(folder.connection)
     return Standing(
-        connection=read_connection(folder.connection) if hosted else None,
+        connection=known if hosted else None,
+        refused=None if known is None else known.refused,
         run=_last_run(folder),
         waiting=tuple(approvals.pending()),
         approved=tuple(approvals.approved()),
