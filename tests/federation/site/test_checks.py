@@ -28,6 +28,7 @@ from silograph.federation.invitation import Invitation, read_invitation, write_i
 from silograph.federation.reach import reach
 from silograph.federation.refusals import Refused
 from silograph.federation.site import checks
+from silograph.federation.site.address import address_of
 from silograph.federation.site.approvals import Approvals, sha_of
 from silograph.federation.site.audit import AuditLog
 from silograph.federation.site.checks import Finding, diagnose, worst
@@ -51,6 +52,12 @@ class Scene:
     def change_invitation(self, **changes: object) -> None:
         path = self.folder.invitation
         write_invitation(path, replace(read_invitation(path), **changes))
+        self.write_config()
+
+    def write_config(self) -> None:
+        """The kit's, with the address of the invitation."""
+        service = {"service": {"target": address_of(read_invitation(self.folder.invitation))}}
+        self.folder.kit.config.write_text(json.dumps({"servers": [service]}))
 
     def change_settings(self, before: str, after: str) -> None:
         text = self.folder.settings.read_text()
@@ -119,7 +126,7 @@ def scene(tmp_path: Path, authority: Authority, member: Identity, port: int) -> 
         Invitation(name="test", server="localhost", port=port, sites=(SITE, "lima"), fingerprint="0" * 64, nodes=NODES),
     )
     made.renew(member)
-    made.folder.kit.config.write_text("{}")
+    made.write_config()
     made.folder.kit.root_certificate.write_bytes(authority.root)
     made.folder.log.parent.mkdir()
     made.folder.key.mkdir()
@@ -149,6 +156,10 @@ def wrong_name(scene: Scene) -> None:
 
 def closed_port(scene: Scene) -> None:
     scene.change_invitation(port=free_port())
+
+
+def other_port(scene: Scene) -> None:
+    write_invitation(scene.folder.invitation, replace(read_invitation(scene.folder.invitation), port=8099))
 
 
 def word_in_a_row(scene: Scene) -> None:
@@ -250,6 +261,7 @@ def waiting(scene: Scene) -> None:
     [
         (wrong_name, "server's name", "wrong", "the name 'no-such-host.invalid' is not known here"),
         (closed_port, "server's port", "wrong", "nothing listens at port"),
+        (other_port, "address", "wrong", "the invitation says localhost:8099"),
         (word_in_a_row, "table", "wrong", "table.csv, row 1234, column 'node 0': expected a finite number, got 'n/e'"),
         (other_node, "table", "wrong", "node X"),
         (few_samples, "table", "wrong", "fewer samples than the 20"),
@@ -399,7 +411,7 @@ def test_the_command_ends_with_1_if_something_is_wrong_and_shows_what_others_wro
         scene.change_row(3, lambda row: "\x1b[31m," + row.split(",", 1)[1])
         wrong = CliRunner().invoke(app, ["site", "doctor", "--folder", str(scene.folder.path)])
     assert (well.exit_code, json.loads(well.output)["state"]) == (0, "ok")
-    assert (text.exit_code, text.output.splitlines()[-1]) == (0, "18 ok, 0 to look at, 0 wrong.")
+    assert (text.exit_code, text.output.splitlines()[-1]) == (0, "19 ok, 0 to look at, 0 wrong.")
     assert status.exit_code == 0
     assert "connection   connected to localhost:" in status.output
     assert wrong.exit_code == 1

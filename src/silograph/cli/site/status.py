@@ -21,6 +21,7 @@ from silograph.federation.folders import SiteFolder
 from silograph.federation.invitation import read_invitation
 from silograph.federation.nvflare.hosting import running
 from silograph.federation.reach import Reached, reach
+from silograph.federation.site.address import RENEW, address_of, used_invitation
 from silograph.federation.site.checks import Finding, diagnose, worst
 from silograph.federation.site.contact import refusal, shown
 from silograph.federation.site.data import tables_of
@@ -38,7 +39,7 @@ def show_status(home: Path, *, as_json: bool) -> None:
     standing, folder = standing_of(home, hosted=host is not None), SiteFolder(home)
     connected = standing.connection is not None and standing.connection.state == "connected"
     # Only where nobody knows it from the connection itself
-    reached = None if connected else reach(read_invitation(folder.invitation), folder.kit)
+    reached = None if connected else reach(used_invitation(folder), folder.kit)
     if as_json:
         typer.echo(json.dumps(_record(home, settings, host, standing, reached), indent=2))
         return
@@ -73,8 +74,10 @@ def _lines(
 
 
 def _connection(folder: SiteFolder, host: int | None, standing: Standing, reached: Reached | None) -> Iterator[str]:
-    known, invitation = standing.connection, read_invitation(folder.invitation)
-    server = f"{invitation.server}:{invitation.port}"
+    known, server = standing.connection, address_of(used_invitation(folder))
+    said = address_of(read_invitation(folder.invitation))
+    if said != server:
+        yield f"THE KIT CONNECTS TO {server}, THE INVITATION SAYS {said}. If the latter is right: {RENEW}"
     if known is not None and known.state == "connected":
         yield f"connected to {server} since {shown(known.since)}"
         return

@@ -20,6 +20,7 @@ from silograph.federation.names import check_site_name
 from silograph.federation.nvflare.hosting import running
 from silograph.federation.nvflare.policy import harden_site
 from silograph.federation.nvflare.provisioning import package_command, participant, read_member, run_nvflare
+from silograph.federation.site.address import address_of, kit_address, write_kit_address
 
 
 def make_request(site_folder: Path, invitation: Invitation, site: str) -> Path:
@@ -80,6 +81,7 @@ def renew_kit(site_folder: Path, signed_zip: Path, invitation: Invitation) -> bo
                 "new one."
             )
         write_bytes(before, certificate, durable=True)
+        write_kit_address(folder.kit, invitation)  # which is that of the answer
         return True
     if running(folder.path) is not None:
         raise SilosError(f"{folder.path}: the site runs with its old key. Stop it, then renew.")
@@ -155,10 +157,13 @@ def _check_answer(signed_zip: Path, site: str, invitation: Invitation) -> None:
 
 def _check_address(kit: Kit, invitation: Invitation) -> None:
     """The address comes with the signed answer; it must be the one that the site was invited to."""
-    config = parse_json(kit.config.read_bytes())
-    target = config["servers"][0]["service"]["target"]
-    if target != f"{invitation.server}:{invitation.port}":
-        raise SilosError(f"The kit connects to {target}, the invitation says {invitation.server}:{invitation.port}.")
+    answer, invited = kit_address(kit), address_of(invitation)
+    if answer != invited:
+        raise SilosError(
+            f"The coordinator's answer says that the server is at {answer}, this site's invitation at {invited}. Ask "
+            "the coordinator which is right. If the answer is: get the newest NAME.invite, then silograph site renew "
+            "NAME.invite, and install the answer after that. If the invitation is: ask for a new answer."
+        )
 
 
 def _keep_own_settings(old: Kit, new: Kit) -> None:

@@ -26,6 +26,8 @@ from silograph.federation.identity import read_signer
 from silograph.federation.invitation import read_invitation
 from silograph.federation.reach import STEPS, reach
 from silograph.federation.refusals import Refused
+from silograph.federation.site.address import RENEW as RENEW_ADDRESS
+from silograph.federation.site.address import address_of, kit_address, used_invitation
 from silograph.federation.site.approvals import Approvals
 from silograph.federation.site.audit import AuditLog, entries, verify
 from silograph.federation.site.budget import Budget
@@ -61,7 +63,7 @@ def diagnose(home: Path, *, host: int | None, quick: bool = False, now: datetime
     findings = [*check_settings(folder)]
     settings = None if findings[0].state == "wrong" else read_site(folder.path)
     known = read_connection(folder.connection)
-    findings += [*check_way(folder), *check_admission(known)]
+    findings += [*check_address(folder), *check_way(folder), *check_admission(known)]
     findings += check_certificate(folder, settings, now)
     findings += [check_key(folder.kit), check_rights(folder)]
     if settings is not None:
@@ -95,10 +97,25 @@ def check_settings(folder: SiteFolder) -> list[Finding]:
     return [_ok("settings", f"{settings.name} of the federation {invitation.name}, as {folder.settings} says")]
 
 
+def check_address(folder: SiteFolder) -> list[Finding]:
+    """Whether kit and invitation agree on the server's address: NVFlare goes by the kit, and people by the other."""
+    try:
+        said, used = address_of(read_invitation(folder.invitation)), kit_address(folder.kit)
+    except ProtocolError:
+        return []  # which was told
+    if used is None:
+        return [_wrong("address", f"{folder.kit.config} names no server", "Put it back, or join anew")]
+    if said != used:
+        found = f"the kit connects to {used}, the invitation says {said}"
+        cure = f"If the invitation is right: {RENEW_ADDRESS}; if not, take the newest one of the coordinator's there"
+        return [_wrong("address", found, cure)]
+    return [_ok("address", f"kit and invitation agree on the server's address, {said}")]
+
+
 def check_way(folder: SiteFolder) -> list[Finding]:
     """Whether the server can be reached: its name, its port, TLS, whose root, and whether it takes our certificate."""
     try:
-        invitation = read_invitation(folder.invitation)
+        invitation = used_invitation(folder)
     except ProtocolError:
         return []  # which was told
     host, port = invitation.server, invitation.port
