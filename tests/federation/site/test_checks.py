@@ -23,6 +23,7 @@ pytest.importorskip("grpc")
 
 from silograph._util.locks import lock
 from silograph.cli.app import app
+from silograph.federation.fingerprints import shown_fingerprint
 from silograph.federation.folders import HOST_FILE, SiteFolder
 from silograph.federation.invitation import Invitation, read_invitation, write_invitation
 from silograph.federation.reach import reach
@@ -33,6 +34,7 @@ from silograph.federation.site.approvals import Approvals, sha_of
 from silograph.federation.site.audit import AuditLog
 from silograph.federation.site.checks import Finding, diagnose, worst
 from silograph.federation.site.contact import Contact
+from silograph.federation.site.pins import Pins
 from silograph.federation.site.restored import check_witness
 from silograph.federation.site.settings import SiteSettings, write_site
 from testing.consortium import NODES, write_table
@@ -256,6 +258,28 @@ def waiting(scene: Scene) -> None:
     Approvals(scene.folder.path).note_pending(sha_of(text.encode()), text, asked_by="localhost")
 
 
+def no_program(scene: Scene) -> None:
+    scene.change_settings("on_pending = []", 'on_pending = ["/no/such/mail", "-s"]')
+
+
+def no_right_to_run(scene: Scene) -> None:
+    (scene.folder.path / "tell.sh").write_text("#!/bin/sh\n")
+    scene.change_settings("on_pending = []", 'on_pending = ["./tell.sh"]')
+
+
+def refused(scene: Scene) -> None:
+    entry = {"what": "refused", "run": "746b8f61772df3e4.1", "code": "scale", "detail": "3 is outside", "study": "ab"}
+    AuditLog(scene.folder.audit_log).append(entry)
+    AuditLog(scene.folder.audit_log).append({"what": "refused", "run": "746b8f61772df3e4.1", "code": "unapproved"})
+
+
+def key_not_pinned(scene: Scene) -> None:
+    text = f'name = "x"\nnodes = {json.dumps(NODES)}\nsites = ["kiel", "lima", "rome"]\nshare_graphs = false\n'
+    text += '[learn]\nmethod = "oneshot"\n[privacy]\nsums = "masked"\n[keys]\n'
+    text += f'kiel = "{"cd" * 32}"\nlima = "{"ab" * 32}"\nrome = "{"ba" * 32}"\n'
+    Approvals(scene.folder.path).note_pending(sha_of(text.encode()), text, asked_by="localhost")
+
+
 @pytest.mark.parametrize(
     ("plant", "check", "state", "words"),
     [
@@ -285,6 +309,9 @@ def waiting(scene: Scene) -> None:
         (other_nvflare, "NVFlare", "wrong", "2.7.0 at the server"),
         (bad_settings, "settings", "wrong", "min_sites: expected a whole number"),
         (no_room, "budget", "warning", "0 of 0 openings without noise are left"),
+        (no_program, "on_pending", "wrong", "no program /no/such/mail"),
+        (no_right_to_run, "on_pending", "wrong", "no program ./tell.sh that this account may run"),
+        (refused, "refusal", "warning", "run 746b8f61772df3e4.1 was refused at 20"),
         (waiting, "studies", "warning", "1 waits for approval"),
     ],
 )
@@ -297,6 +324,31 @@ def test_a_planted_fault_is_named(scene: Scene, plant: Plant, check: str, state:
     assert worst(findings) == state
     assert found.cure or ". " in found.found  # what to do is said
     assert "\n" not in found.found + found.cure
+
+
+def test_a_refusal_is_told_until_the_study_is_answered(scene: Scene) -> None:
+    refused(scene)
+    said = CliRunner().invoke(app, ["site", "status", "--folder", str(scene.folder.path)]).output
+    assert "refused      scale, run 746b8f61772df3e4.1 at 20" in said
+    assert "3 is outside" in said
+    AuditLog(scene.folder.audit_log).append({"what": "answered", "run": "746b8f61772df3e4.2", "study": "ab"})
+    assert worst(scene.findings()) == "ok"
+
+
+def test_a_key_that_a_study_needs_and_nobody_pinned_is_told_with_the_command(scene: Scene) -> None:
+    key_not_pinned(scene)
+    Pins(scene.folder.path).set("rome", "ba" * 32, by="ann")
+    (found,) = [one for one in scene.findings() if one.check == "pins"]
+    assert (found.state, "the keys of kiel, lima" in found.found) == ("warning", True)
+    assert f"silograph site pin kiel {shown_fingerprint('cd' * 32)}. The others likewise" in found.cure
+    pins = Pins(scene.folder.path)
+    pins.set("lima", "ab" * 32, by="ann")
+    pins.set("kiel", "ef" * 32, by="ann")
+    (found,) = [one for one in scene.findings() if one.check == "pins"]
+    assert found.cure.endswith(f"silograph site pin kiel {shown_fingerprint('cd' * 32)} --replace")
+    pins.set("kiel", "cd" * 32, by="ann", replace=True)
+    (found,) = [one for one in scene.findings() if one.check == "pins"]
+    assert found.state == "ok"
 
 
 def test_what_does_not_speak_tls_is_told_from_what_does_not_answer(
@@ -411,7 +463,7 @@ def test_the_command_ends_with_1_if_something_is_wrong_and_shows_what_others_wro
         scene.change_row(3, lambda row: "\x1b[31m," + row.split(",", 1)[1])
         wrong = CliRunner().invoke(app, ["site", "doctor", "--folder", str(scene.folder.path)])
     assert (well.exit_code, json.loads(well.output)["state"]) == (0, "ok")
-    assert (text.exit_code, text.output.splitlines()[-1]) == (0, "19 ok, 0 to look at, 0 wrong.")
+    assert (text.exit_code, text.output.splitlines()[-1]) == (0, "20 ok, 0 to look at, 0 wrong.")
     assert status.exit_code == 0
     assert "connection   connected to localhost:" in status.output
     assert wrong.exit_code == 1

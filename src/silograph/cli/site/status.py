@@ -58,6 +58,9 @@ def _lines(
         yield "server", [f"silograph {known.version}, NVFlare {known.nvflare}, as it said at {shown(known.told or '')}"]
     run = standing.run
     yield "last run", ["none" if run is None else f"{run.run}, {run.state} at {shown(run.when)}; study {run.study}"]
+    if (last := standing.refusal) is not None:
+        answered = "" if last.stands else "; the study was answered since"
+        yield "refused", [f"{last.code}, run {last.run} at {shown(last.when)}: {last.detail}{answered}"]
     waiting = [
         f"{name_of(study.path)!r}, {study.sha}, asked for by {study.asked_by!r} at {shown(study.when)}"
         for study in standing.waiting

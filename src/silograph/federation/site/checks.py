@@ -21,6 +21,7 @@ from cryptography.x509.oid import NameOID
 from silograph._util.checks import list_names
 from silograph.errors import ProtocolError, SilographError
 from silograph.federation.certificates import ASK_COORDINATOR, certificate_ends, site_warnings
+from silograph.federation.fingerprints import shown_fingerprint
 from silograph.federation.folders import Kit, SiteFolder
 from silograph.federation.identity import read_signer
 from silograph.federation.invitation import read_invitation
@@ -33,10 +34,12 @@ from silograph.federation.site.audit import AuditLog, entries, verify
 from silograph.federation.site.budget import Budget
 from silograph.federation.site.contact import FAR_OFF, Connection, read_connection, refusal, shown
 from silograph.federation.site.data import look_at_data, table_options, tables_of
+from silograph.federation.site.pins import Pins
 from silograph.federation.site.reading import noting
 from silograph.federation.site.restored import read_witness
 from silograph.federation.site.settings import SiteSettings, read_site
 from silograph.federation.site.spending import more_that_fit, spent_by
+from silograph.federation.site.standing import last_refusal, unpinned_keys
 from silograph.federation.site.whole import WholeData, whole_of
 
 RENEW = f"Renew it: {ASK_COORDINATOR}"
@@ -73,7 +76,10 @@ def diagnose(home: Path, *, host: int | None, quick: bool = False, now: datetime
     findings += check_history(folder, quick=quick)
     if settings is not None:
         findings += check_budget(folder, settings)
-    findings += [*check_waiting(folder), check_host(host, known)]
+    findings += [*check_waiting(folder), *check_pins(folder), *check_refusal(folder)]
+    if settings is not None:
+        findings += check_program(folder, settings)
+    findings += [check_host(host, known)]
     return findings
 
 
@@ -370,6 +376,42 @@ def check_waiting(folder: SiteFolder) -> list[Finding]:
     more = f" and {len(waiting) - 3} more" if len(waiting) > 3 else ""
     found = f"{len(waiting)} {'waits' if len(waiting) == 1 else 'wait'} for approval: {names}{more}"
     return [_warning("studies", found, "Read, then approve or reject: silograph site approve HASH")]
+
+
+def check_pins(folder: SiteFolder) -> list[Finding]:
+    """Whether the keys of studies with masked sums, which wait or are approved, are pinned here."""
+    try:
+        lacking, pinned = unpinned_keys(folder), Pins(folder.path).all()
+    except SilographError as error:
+        return [_wrong("pins", str(error))]
+    if not lacking:
+        return [_ok("pins", "the keys of all sites whose numbers are to be masked with this site's are pinned")]
+    found = f"not pinned as a study names them: the keys of {', '.join(lacking)}. A run of it is refused (pins)"
+    site, key = next(iter(lacking.items()))
+    command = f"silograph site pin {site} {shown_fingerprint(key)}{' --replace' * (site in pinned)}"
+    asks = f"Ask {site} by telephone for its key; if it is this one: {command}"
+    return [_warning("pins", found, asks + ". The others likewise" * (len(lacking) > 1))]
+
+
+def check_refusal(folder: SiteFolder) -> list[Finding]:
+    """Whether what was refused last has been answered since."""
+    last = last_refusal(folder)
+    if last is None or not last.stands:
+        return []
+    found = f"run {last.run} was refused at {shown(last.when)}: {last.code} ({last.detail})"
+    return [_warning("refusal", found, "See docs/reference/refusals.md for the code, and: silograph site log")]
+
+
+def check_program(folder: SiteFolder, settings: SiteSettings) -> list[Finding]:
+    """Whether the program that tells of studies that wait is there."""
+    if not settings.on_pending:
+        return []
+    program = settings.on_pending[0]
+    # A path is seen from the site's folder, a name is looked for where the shell looks
+    if shutil.which(str(folder.path / program) if "/" in program else program) is None:
+        found = f"on_pending: no program {program} that this account may run. Nobody is told of studies that wait"
+        return [_wrong("on_pending", found, "Install it, or name another in site.toml: [notify] on_pending")]
+    return [_ok("on_pending", f"{program} is there")]
 
 
 def check_host(host: int | None, known: Connection | None) -> Finding:
