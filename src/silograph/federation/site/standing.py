@@ -17,6 +17,7 @@ from silograph.federation.site.notices import ROUTINE, is_held, study_called
 from silograph.federation.site.pins import Pins
 from silograph.federation.site.state import ABOUT
 from silograph.federation.study_file import parse_study
+from silograph.runs.layout import RECORD
 
 LAST_ENTRIES = 1000  # of the audit log, among which the last refusal is looked for
 
@@ -105,11 +106,19 @@ def _last_run(folder: SiteFolder) -> LastRun | None:
     places = [entry for part in (folder.answered, folder.state, folder.results) for entry in _runs_in(part)]
     if not places:
         return None
-    last = max(places, key=lambda entry: entry.stat().st_mtime)
+    last = max(places, key=_changed)
     run, ended = last.name, folder.results / last.name
     state = "begun" if is_held(folder, run) else "ended" if ended.exists() else "stopped"
-    when = datetime.fromtimestamp((ended if state == "ended" else last).stat().st_mtime, UTC)
+    when = datetime.fromtimestamp(_changed(ended if state == "ended" else last), UTC)
     return LastRun(run=run, study=_study_of(folder, run), state=state, when=when.isoformat(timespec="seconds"))
+
+
+def _changed(entry: Path) -> float:
+    """When a run's folder was written: of results, as they say it, for pages and figures come into them later."""
+    try:
+        return datetime.fromisoformat(parse_json((entry / RECORD).read_bytes())["created"]).timestamp()
+    except (OSError, ValueError, KeyError, TypeError):
+        return entry.stat().st_mtime
 
 
 def _runs_in(part: Path) -> list[Path]:
