@@ -455,6 +455,18 @@ def test_the_quick_look_reads_no_rows_but_sees_other_nodes(scene: Scene) -> None
     assert found.found.endswith("has nodes that the federation has not: 'node X'")
 
 
+def test_what_a_full_read_has_found_is_told_by_the_quick_look_and_by_the_status(scene: Scene) -> None:
+    word_in_a_row(scene)
+    assert worst(scene.findings()) == "wrong"
+    (found,) = [one for one in scene.findings(quick=True) if one.state != "ok"]
+    assert (found.check, "row 1234, column 'node 0'" in found.found) == ("table", True)
+    status = ["site", "status", "--folder", str(scene.folder.path)]
+    assert "CANNOT BE READ: " in CliRunner().invoke(app, status).output
+    assert "row 1234" in json.loads(CliRunner().invoke(app, [*status, "--json"]).output)["unreadable"]
+    scene.change_row(1234, lambda row: "0," + row.split(",", 1)[1])
+    assert "CANNOT BE READ" not in CliRunner().invoke(app, status).output
+
+
 def test_the_command_ends_with_1_if_something_is_wrong_and_shows_what_others_wrote_as_it_is(scene: Scene) -> None:
     with hosted(scene):
         well = CliRunner().invoke(app, ["site", "doctor", "--json", "--folder", str(scene.folder.path)])

@@ -28,6 +28,7 @@ from silograph.federation.site.data import tables_of
 from silograph.federation.site.notices import name_of
 from silograph.federation.site.settings import SiteSettings, read_site
 from silograph.federation.site.standing import Standing, plain_standing, standing_of
+from silograph.federation.site.unreadable import known_problem
 
 WIDTH = 13  # of the first column
 COLOURS = {"ok": typer.colors.GREEN, "warning": typer.colors.YELLOW, "wrong": typer.colors.RED}
@@ -71,7 +72,8 @@ def _lines(
     yield "budget", _budget(home, settings)
     ends = f"ends on {certificate_ends(folder.kit.certificate):%Y-%m-%d}"
     yield "certificate", [ends, *site_warnings(home)]
-    yield "table", [_table(home, settings)]
+    problem = known_problem(folder)
+    yield "table", [_table(home, settings), *([] if problem is None else [f"CANNOT BE READ: {problem}"])]
     versions = f"silograph {version('silograph')}, NVFlare {version('nvflare')}, Python {platform.python_version()}"
     yield "here", [versions]
 
@@ -136,6 +138,7 @@ def _record(
         "host": host,
         **plain_standing(standing),
         "fault": None if reached is None or reached.fault is None else asdict(reached.fault),
+        "unreadable": known_problem(SiteFolder(home)),
         "budget": budget,
         "certificate_ends": certificate_ends(SiteFolder(home).kit.certificate).isoformat(),
         "versions": {name: version(name) for name in ("silograph", "nvflare")},

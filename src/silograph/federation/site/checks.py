@@ -40,6 +40,7 @@ from silograph.federation.site.restored import read_witness
 from silograph.federation.site.settings import SiteSettings, read_site
 from silograph.federation.site.spending import more_that_fit, spent_by
 from silograph.federation.site.standing import last_refusal, unpinned_keys
+from silograph.federation.site.unreadable import known_problem
 from silograph.federation.site.whole import WholeData, whole_of
 
 RENEW = f"Renew it: {ASK_COORDINATOR}"
@@ -233,6 +234,8 @@ def check_table_names(folder: SiteFolder, settings: SiteSettings) -> list[Findin
                 return [_wrong("table", found, "Drop these columns: drop in site.toml")]
     except (SilographError, OSError) as error:
         return [_unreadable(error)]
+    if (problem := known_problem(folder)) is not None:
+        return [_wrong("table", f"as was found when it was read in full: {problem}", MEND)]
     return [_ok("table", f"{settings.data_shown}: is there, and has nodes of the federation; its rows were not read")]
 
 
