@@ -216,6 +216,16 @@ def test_a_newer_invitation_moves_the_server_and_brings_no_site_along(made: Made
         renew(made)
 
 
+def test_the_answer_to_another_request_of_the_site_is_named_as_such(made: Made) -> None:
+    for path in (made.site.key, made.site.kit.path):
+        shutil.move(path, made.site.path / f"old {path.name}")
+    request = make_request(made.site.path, site_invitation(made.site.path), "oslo")
+    for install in (install_kit, renew_kit):
+        with pytest.raises(SilosError, match="is the answer to another request of oslo") as refusal:
+            install(made.site.path, made.first, site_invitation(made.site.path))
+        assert f"to approve the last one, {request}" in str(refusal.value)
+
+
 def test_the_invitation_of_another_federation_moves_nothing(made: Made, tmp_path: Path) -> None:
     newer, own = tmp_path / "brains.invite", read_invitation(made.site.invitation)
     write_invitation(newer, replace(own, port=9000, fingerprint="0" * 64))

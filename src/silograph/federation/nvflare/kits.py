@@ -28,7 +28,8 @@ def make_request(site_folder: Path, invitation: Invitation, site: str) -> Path:
     folder = SiteFolder(site_folder.resolve())
     if site not in invitation.sites:
         raise SilosError(
-            f"The federation {invitation.name!r} has no site {site!r}. Its sites are {', '.join(invitation.sites)}."
+            f"The federation {invitation.name!r} has no site {site!r}. Its sites are {', '.join(invitation.sites)}. "
+            "If it was added later, ask the coordinator for the new invitation."
         )
     if folder.key.exists():
         raise OutputError(
@@ -120,6 +121,7 @@ def _made_kit(folder: SiteFolder, signed_zip: Path, invitation: Invitation) -> I
     """A kit for the site's key, made to the side of what the coordinator signed, once that is found right."""
     site = site_name(folder.path)
     _check_answer(signed_zip, site, invitation)
+    _check_request(signed_zip, folder)
     with tempfile.TemporaryDirectory(prefix=".kit.", dir=folder.path) as work:
         plain = Path(work) / f"{site}.signed.zip"  # NVFlare asks for such a name; mail programs make others of it
         shutil.copyfile(signed_zip, plain)
@@ -152,6 +154,21 @@ def _check_answer(signed_zip: Path, site: str, invitation: Invitation) -> None:
         raise SilosError(
             f"{signed_zip}: is signed below another root certificate than the invitation's. Ask the coordinator "
             "which is right before you go on: somebody may pose as the federation."
+        )
+
+
+def _check_request(signed_zip: Path, folder: SiteFolder) -> None:
+    """Of several requests of a site, such as with a key made anew, the answer must be to that of the key here."""
+    try:
+        asked = parse_json(folder.key_request.read_bytes()).get("request_id")
+        answered = parse_json(read_member(signed_zip, "signed.json")).get("request_id")
+    except (OSError, ValueError) as error:
+        raise _no_answer(signed_zip) from error
+    if asked != answered:
+        site = site_name(folder.path)
+        raise SilosError(
+            f"{signed_zip}: is the answer to another request of {site} than that of the key in {folder.key}. Ask the "
+            f"coordinator to approve the last one, {folder.request(site)}, and install that answer."
         )
 
 
