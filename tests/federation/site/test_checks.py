@@ -287,7 +287,7 @@ def key_not_pinned(scene: Scene) -> None:
         (closed_port, "server's port", "wrong", "nothing listens at port"),
         (other_port, "address", "wrong", "the invitation says localhost:8099"),
         (word_in_a_row, "table", "wrong", "table.csv, row 1234, column 'node 0': expected a finite number, got 'n/e'"),
-        (other_node, "table", "wrong", "node X"),
+        (other_node, "table", "wrong", "expected the nodes of the federation"),
         (few_samples, "table", "wrong", "fewer samples than the 20"),
         (no_table, "table", "wrong", "table.csv"),
         (expired, "certificate", "wrong", "This site's certificate ended on"),
