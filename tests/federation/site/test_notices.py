@@ -1,6 +1,7 @@
 """What a site's host tells of studies and runs; and the program that is called when a study waits."""
 
 import json
+import re
 import sys
 import time
 from pathlib import Path
@@ -101,6 +102,8 @@ def test_the_program_gets_the_study_as_data_and_only_once(site: SiteFolder, tmp_
     assert call["told"]["SILOGRAPH_ASKED_BY"] == visible(HOSTILE)
     assert call["told"]["SILOGRAPH_STUDY_FILE"] == str(site.pending / f"{sha}.toml")
     assert f"Asked for by: {visible(HOSTILE)}, " in call["text"]
+    assert re.search(r", \d{4}-\d\d-\d\d \d\d:\d\d UTC\n", call["text"])
+    assert call["text"].endswith(f"silograph site approve {sha} --folder {site.path}\n")
     assert not [line for line in call["text"].splitlines() if line.startswith(("~", "$", "`"))]
     assert not list(tmp_path.rglob("ran"))
 

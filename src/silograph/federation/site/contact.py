@@ -163,8 +163,20 @@ def refusal(reason: str) -> str:
 
 
 def shown(when: str) -> str:
-    """A time for people."""
-    return f"{datetime.fromisoformat(when):%Y-%m-%d %H:%M:%S} UTC"
+    """A time for people; what is none, as it is."""
+    return _shown(when, "%Y-%m-%d %H:%M:%S")
+
+
+def shown_minute(when: str) -> str:
+    """The same where seconds do not matter."""
+    return _shown(when, "%Y-%m-%d %H:%M")
+
+
+def _shown(when: str, form: str) -> str:
+    try:
+        return f"{datetime.fromisoformat(when):{form}} UTC"
+    except ValueError:
+        return when
 
 
 def _now() -> str:
