@@ -61,6 +61,7 @@ def test_the_page_approves_nothing_and_writes_nothing_into_the_log(consortium):
     sha, home = waiting(consortium), consortium.folder / HOME
     said = command(consortium, sha, "--page", str(consortium.folder / "pages" / "approve.html"))
     assert "Nothing was approved. To approve it: silograph site approve" in said
+    assert " --folder " in said
     assert "Approve it?" not in said
     assert Approvals(home).approved() == []
     assert [one.sha for one in Approvals(home).pending()] == [sha]

@@ -291,7 +291,14 @@ def test_what_a_run_left_at_a_site_has_a_page_too(browser, tmp_path, patients, h
     assert look.page.locator("#silo option").all_inner_texts() == names
     assert ("Stable edges are those found in at least 90%" in look.text("#silos-section")) == halved
     assert "at the coordinator" in look.text("#convergence")
-    assert ("other silos contributed is not known here" in look.text("#reading")) == (not patients)
+    for place in ("#reading", "#contributions"):
+        assert ("other silos contributed is not known here" in look.text(place)) == (not patients)
+    assert ("SHARE" in look.text("#silos-table").upper()) == bool(patients)
+    assert ("silos with it" in look.text("#edges-table")) == bool(patients)
+    assert ("oslo, one silo of several: " in look.text("#subtitle")) == (not patients)
+    record = look.text("#record")
+    assert "set-up" not in record
+    assert "seconds" not in record
     assert look.complaints == []
     assert look.outward() == []
     look.close()

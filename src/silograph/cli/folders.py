@@ -51,6 +51,11 @@ def joined_folder(given: Path | None) -> Path:
     )
 
 
+def folder_option(home: Path) -> str:
+    """What a command on this folder needs that is typed here, with a space before it; nothing in the folder itself."""
+    return "" if home.resolve() == Path.cwd().resolve() else f" --folder {shlex.quote(str(home))}"
+
+
 def _is_federation(folder: Path) -> bool:
     return FederationFolder(folder).about.exists()
 

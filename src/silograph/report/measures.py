@@ -50,9 +50,9 @@ def drawn_silos(run: RunData) -> tuple[str, ...]:
 
 
 def shares(silos: Sequence[SiloRecord]) -> Vector | None:
-    """Contributions as parts of one, or nothing where a silo did not tell its own."""
+    """Contributions as parts of one, or nothing where a silo did not tell its own, or is the only one known here."""
     gamma = [math.inf if silo.is_consensus else silo.contribution for silo in silos]
-    if not gamma or any(one is None for one in gamma):
+    if len(gamma) < 2 or any(one is None for one in gamma):
         return None
     known = np.array(gamma, dtype=np.float64)
     if np.isinf(known).any():

@@ -169,10 +169,13 @@ def _subtitle(run: RunData) -> str:
     total = f", {sum(told)} samples" if len(told) == len(run.silos) else ""
     if run.record.newcomer is not None:
         return f"{run.silos[0].name}, a newcomer: {len(run.names)} nodes{total}, method {run.parameters['method']}"
+    method = run.parameters["method"]
+    if len(run.silos) == 1 and run.silos[0].n_silos is None:  # at a site with one table
+        return f"{run.silos[0].name}, one silo of several: {len(run.names)} nodes{total}, method {method}"
     n_silos, sites = sum(silo.n_silos or 1 for silo in run.silos), {silo.site for silo in run.silos} - {None}
     n_sites = len(run.silos) if n_silos > len(run.silos) else len(sites)  # sites that answered with sums
     silos = counted(n_silos, "silo") + (f" of {counted(n_sites, 'site')}" if n_sites else "")
-    return f"{silos}, {len(run.names)} nodes{total}, method {run.parameters['method']}"
+    return f"{silos}, {len(run.names)} nodes{total}, method {method}"
 
 
 def _verdict(run: RunData) -> dict[str, Any]:
@@ -198,7 +201,8 @@ def _run_rows(run: RunData) -> Rows:
             rows += [("beside the consensus of", f"{len(newcomer.silos)} silos ({newcomer.consensus})")]
             rows += [("its consensus.json, SHA-256", newcomer.sha256)]
         else:
-            rows += [("rounds", f"{result.rounds} (and {result.setup_rounds} of set-up)")]
+            before = "" if result.setup_rounds is None else f" (and {result.setup_rounds} of set-up)"
+            rows += [("rounds", f"{result.rounds}{before}")]
     else:
         rows += [("edges", str(result.edges)), ("solver", str(run.parameters.get("solver", "not told")))]
         rows += [("iterations", str(result.iterations))]
@@ -221,7 +225,7 @@ def _run_rows(run: RunData) -> Rows:
         rows.append(("objective", "not finite" if result.objective is None else f"{result.objective:.8g}"))
     rows += [("certificate", str(_verdict(run)["text"]))]
     if (about := run.record.federation) is None:
-        return [*rows, ("seconds", f"{result.seconds:g}")]
+        return rows if result.seconds is None else [*rows, ("seconds", f"{result.seconds:g}")]
     times = asdict(about.times)  # over all attempts
     return [*rows, *((f"seconds, {TIMES[name]}", f"{times[name]:g}") for name in TIMES if times[name])]
 

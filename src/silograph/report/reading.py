@@ -145,15 +145,15 @@ def _extremes(names: list[str], alike: Matrix) -> str:
 
 
 def _contributions(run: RunData) -> tuple[str, ...]:
-    part = shares(run.silos)
-    if part is None:
+    part, alone = shares(run.silos), len(run.silos) == 1  # at a site with one table
+    if (part is None and not alone) or any(silo.contribution is None and not silo.is_consensus for silo in run.silos):
         return ("Not all silos told how near they are to the consensus, so contributions cannot be compared.",)
     about = "A contribution says how near a silo's graph is to the consensus, not how much data it has."
     fused = [silo.name for silo in run.silos if silo.is_consensus]
     if fused:
         who = "All silos" if len(fused) == len(run.silos) else _join_names(fused)
         return (f"{who} fused with the consensus: the graphs are the same, and the contribution γ is infinite.", about)
-    if len(run.silos) == 1:  # at a site with one table
+    if part is None:
         (silo,) = run.silos
         return (f"{silo.name}: γ = {silo.contribution:.3g}. What other silos contributed is not known here.", about)
     order = np.argsort(-part, kind="stable")

@@ -75,7 +75,7 @@ class ResultRecord:
     setup_rounds: int | None = None
     iterations: int | None = None
     solves: int | None = None
-    seconds: float
+    seconds: float | None  # None: not known here, as of what a run left at a site
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

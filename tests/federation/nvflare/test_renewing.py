@@ -1,12 +1,15 @@
 """Certificates are renewed, keys are not; and the root key may be on another machine."""
 
+import json
 import shutil
 import time
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from typer.testing import CliRunner
 
 pytest.importorskip("nvflare")
 
@@ -14,14 +17,17 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from silograph.audit.consortium import make_identity
+from silograph.cli.app import app
 from silograph.errors import SilographError, SilosError
 from silograph.federation.folders import FederationFolder, Kit, SiteFolder
 from silograph.federation.identity import public_key_fingerprint, read_signer, read_trust
+from silograph.federation.invitation import read_invitation, write_invitation
 from silograph.federation.members import KeysOnFile, revoke_key
 from silograph.federation.names import OWN_NAMES
 from silograph.federation.nvflare import kits
 from silograph.federation.nvflare.authority import new_kits, read_federation, renew_own, renew_site, sign_request
 from silograph.federation.nvflare.kits import install_kit, make_request, renew_kit, signed_for, site_invitation
+from silograph.federation.site.address import kit_address, take_address, write_kit_address
 
 
 class Made(NamedTuple):
@@ -198,3 +204,39 @@ def test_the_root_key_may_be_on_another_machine(made: Made) -> None:
     for folder in (server, office):
         assert KeysOnFile(folder)("lima") == public_key_fingerprint(office.certificate("lima").read_bytes())
         assert KeysOnFile(folder)("oslo") is None
+
+
+def test_a_newer_invitation_moves_the_server_and_brings_no_site_along(made: Made, tmp_path: Path) -> None:
+    newer, own = tmp_path / "brains.invite", read_invitation(made.site.invitation)
+    write_invitation(newer, replace(own, server="coord.example.org", port=9000, sites=(*own.sites, "bonn")))
+    done = CliRunner().invoke(app, ["site", "renew", str(newer), "--folder", str(made.site.path)])
+    assert done.output == "The server is at coord.example.org:9000, here and in the kit.\n"
+    assert kit_address(made.site.kit) == "coord.example.org:9000"
+    assert json.loads(made.site.kit.config.read_text())["servers"][0]["identity"] == "coord.example.org"
+    assert read_invitation(made.site.invitation) == replace(own, server="coord.example.org", port=9000)
+    with pytest.raises(SilosError, match=r"the server is at localhost:8002, .* at coord.example.org:9000\. Ask"):
+        renew(made)
+
+
+def test_the_answer_to_another_request_of_the_site_is_named_as_such(made: Made) -> None:
+    for path in (made.site.key, made.site.kit.path):
+        shutil.move(path, made.site.path / f"old {path.name}")
+    request = make_request(made.site.path, site_invitation(made.site.path), "oslo")
+    for install in (install_kit, renew_kit):
+        with pytest.raises(SilosError, match="is the answer to another request of oslo") as refusal:
+            install(made.site.path, made.first, site_invitation(made.site.path))
+        assert f"to approve the last one, {request}" in str(refusal.value)
+
+
+def test_the_invitation_of_another_federation_moves_nothing(made: Made, tmp_path: Path) -> None:
+    newer, own = tmp_path / "brains.invite", read_invitation(made.site.invitation)
+    write_invitation(newer, replace(own, port=9000, fingerprint="0" * 64))
+    with pytest.raises(SilosError, match="another root certificate"):
+        take_address(made.site, newer)
+    assert kit_address(made.site.kit) == "localhost:8002"
+
+
+def test_a_renewed_kit_goes_where_the_invitation_says(made: Made) -> None:
+    write_kit_address(made.site.kit, replace(read_invitation(made.site.invitation), port=9000))
+    renew(made)
+    assert kit_address(made.site.kit) == "localhost:8002"

@@ -30,6 +30,18 @@ def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[SiteWatch,
     return SiteWatch(folder, HostLog(logging.Logger("x"), said.append)), said
 
 
+def test_what_is_said_and_tried_is_the_address_that_the_kit_connects_to(tmp_path: Path) -> None:
+    folder, said = SiteFolder(tmp_path), Said()
+    about = {"server": "localhost", "port": 1, "sites": ("lima", "oslo"), "fingerprint": "0" * 64}
+    write_invitation(folder.invitation, Invitation(name="test", **about))
+    folder.log.parent.mkdir()
+    folder.kit.startup.mkdir(parents=True)
+    folder.kit.config.write_text('{"servers": [{"service": {"target": "localhost:2"}}]}')
+    watch = SiteWatch(folder, HostLog(logging.Logger("x"), said.append))
+    says((watch, said), "nothing listens at port 2 of localhost")
+    assert "Connecting to localhost:2." in said[0]
+
+
 def says(watched: tuple[SiteWatch, Said], words: str) -> None:
     watch, said = watched
 

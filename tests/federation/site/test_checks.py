@@ -7,6 +7,7 @@ import shutil
 import signal
 from collections import namedtuple
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -22,15 +23,18 @@ pytest.importorskip("grpc")
 
 from silograph._util.locks import lock
 from silograph.cli.app import app
+from silograph.federation.fingerprints import shown_fingerprint
 from silograph.federation.folders import HOST_FILE, SiteFolder
 from silograph.federation.invitation import Invitation, read_invitation, write_invitation
 from silograph.federation.reach import reach
 from silograph.federation.refusals import Refused
 from silograph.federation.site import checks
+from silograph.federation.site.address import address_of
 from silograph.federation.site.approvals import Approvals, sha_of
 from silograph.federation.site.audit import AuditLog
 from silograph.federation.site.checks import Finding, diagnose, worst
 from silograph.federation.site.contact import Contact
+from silograph.federation.site.pins import Pins
 from silograph.federation.site.restored import check_witness
 from silograph.federation.site.settings import SiteSettings, write_site
 from testing.consortium import NODES, write_table
@@ -50,6 +54,12 @@ class Scene:
     def change_invitation(self, **changes: object) -> None:
         path = self.folder.invitation
         write_invitation(path, replace(read_invitation(path), **changes))
+        self.write_config()
+
+    def write_config(self) -> None:
+        """The kit's, with the address of the invitation."""
+        service = {"service": {"target": address_of(read_invitation(self.folder.invitation))}}
+        self.folder.kit.config.write_text(json.dumps({"servers": [service]}))
 
     def change_settings(self, before: str, after: str) -> None:
         text = self.folder.settings.read_text()
@@ -77,6 +87,16 @@ class Scene:
 
     def findings(self, **options: object) -> list[Finding]:
         return diagnose(self.folder.path, host=1234, **options)
+
+
+@contextmanager
+def hosted(scene: Scene) -> Iterator[None]:
+    """As if a host had the folder."""
+    with (scene.folder.path / HOST_FILE).open("w") as file:
+        lock(file)
+        file.write('{"host": 1234, "process": 1235}')
+        file.flush()
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +128,7 @@ def scene(tmp_path: Path, authority: Authority, member: Identity, port: int) -> 
         Invitation(name="test", server="localhost", port=port, sites=(SITE, "lima"), fingerprint="0" * 64, nodes=NODES),
     )
     made.renew(member)
-    made.folder.kit.config.write_text("{}")
+    made.write_config()
     made.folder.kit.root_certificate.write_bytes(authority.root)
     made.folder.log.parent.mkdir()
     made.folder.key.mkdir()
@@ -138,6 +158,10 @@ def wrong_name(scene: Scene) -> None:
 
 def closed_port(scene: Scene) -> None:
     scene.change_invitation(port=free_port())
+
+
+def other_port(scene: Scene) -> None:
+    write_invitation(scene.folder.invitation, replace(read_invitation(scene.folder.invitation), port=8099))
 
 
 def word_in_a_row(scene: Scene) -> None:
@@ -234,13 +258,36 @@ def waiting(scene: Scene) -> None:
     Approvals(scene.folder.path).note_pending(sha_of(text.encode()), text, asked_by="localhost")
 
 
+def no_program(scene: Scene) -> None:
+    scene.change_settings("on_pending = []", 'on_pending = ["/no/such/mail", "-s"]')
+
+
+def no_right_to_run(scene: Scene) -> None:
+    (scene.folder.path / "tell.sh").write_text("#!/bin/sh\n")
+    scene.change_settings("on_pending = []", 'on_pending = ["./tell.sh"]')
+
+
+def refused(scene: Scene) -> None:
+    entry = {"what": "refused", "run": "746b8f61772df3e4.1", "code": "scale", "detail": "3 is outside", "study": "ab"}
+    AuditLog(scene.folder.audit_log).append(entry)
+    AuditLog(scene.folder.audit_log).append({"what": "refused", "run": "746b8f61772df3e4.1", "code": "unapproved"})
+
+
+def key_not_pinned(scene: Scene) -> None:
+    text = f'name = "x"\nnodes = {json.dumps(NODES)}\nsites = ["kiel", "lima", "rome"]\nshare_graphs = false\n'
+    text += '[learn]\nmethod = "oneshot"\n[privacy]\nsums = "masked"\n[keys]\n'
+    text += f'kiel = "{"cd" * 32}"\nlima = "{"ab" * 32}"\nrome = "{"ba" * 32}"\n'
+    Approvals(scene.folder.path).note_pending(sha_of(text.encode()), text, asked_by="localhost")
+
+
 @pytest.mark.parametrize(
     ("plant", "check", "state", "words"),
     [
         (wrong_name, "server's name", "wrong", "the name 'no-such-host.invalid' is not known here"),
         (closed_port, "server's port", "wrong", "nothing listens at port"),
+        (other_port, "address", "wrong", "the invitation says localhost:8099"),
         (word_in_a_row, "table", "wrong", "table.csv, row 1234, column 'node 0': expected a finite number, got 'n/e'"),
-        (other_node, "table", "wrong", "node X"),
+        (other_node, "table", "wrong", "expected the nodes of the federation"),
         (few_samples, "table", "wrong", "fewer samples than the 20"),
         (no_table, "table", "wrong", "table.csv"),
         (expired, "certificate", "wrong", "This site's certificate ended on"),
@@ -262,6 +309,9 @@ def waiting(scene: Scene) -> None:
         (other_nvflare, "NVFlare", "wrong", "2.7.0 at the server"),
         (bad_settings, "settings", "wrong", "min_sites: expected a whole number"),
         (no_room, "budget", "warning", "0 of 0 openings without noise are left"),
+        (no_program, "on_pending", "wrong", "no program /no/such/mail"),
+        (no_right_to_run, "on_pending", "wrong", "no program ./tell.sh that this account may run"),
+        (refused, "refusal", "warning", "run 746b8f61772df3e4.1 was refused at 20"),
         (waiting, "studies", "warning", "1 waits for approval"),
     ],
 )
@@ -274,6 +324,31 @@ def test_a_planted_fault_is_named(scene: Scene, plant: Plant, check: str, state:
     assert worst(findings) == state
     assert found.cure or ". " in found.found  # what to do is said
     assert "\n" not in found.found + found.cure
+
+
+def test_a_refusal_is_told_until_the_study_is_answered(scene: Scene) -> None:
+    refused(scene)
+    said = CliRunner().invoke(app, ["site", "status", "--folder", str(scene.folder.path)]).output
+    assert "refused      scale, run 746b8f61772df3e4.1 at 20" in said
+    assert "3 is outside" in said
+    AuditLog(scene.folder.audit_log).append({"what": "answered", "run": "746b8f61772df3e4.2", "study": "ab"})
+    assert worst(scene.findings()) == "ok"
+
+
+def test_a_key_that_a_study_needs_and_nobody_pinned_is_told_with_the_command(scene: Scene) -> None:
+    key_not_pinned(scene)
+    Pins(scene.folder.path).set("rome", "ba" * 32, by="ann")
+    (found,) = [one for one in scene.findings() if one.check == "pins"]
+    assert (found.state, "the keys of kiel, lima" in found.found) == ("warning", True)
+    assert f"silograph site pin kiel {shown_fingerprint('cd' * 32)}. The others likewise" in found.cure
+    pins = Pins(scene.folder.path)
+    pins.set("lima", "ab" * 32, by="ann")
+    pins.set("kiel", "ef" * 32, by="ann")
+    (found,) = [one for one in scene.findings() if one.check == "pins"]
+    assert found.cure.endswith(f"silograph site pin kiel {shown_fingerprint('cd' * 32)} --replace")
+    pins.set("kiel", "cd" * 32, by="ann", replace=True)
+    (found,) = [one for one in scene.findings() if one.check == "pins"]
+    assert found.state == "ok"
 
 
 def test_what_does_not_speak_tls_is_told_from_what_does_not_answer(
@@ -357,6 +432,21 @@ def test_a_site_that_nobody_hosts_or_that_is_away_is_not_well(scene: Scene) -> N
     assert found.cure == "nothing listens there"
 
 
+def test_a_site_that_the_server_refuses_is_told_so_and_what_to_do(scene: Scene) -> None:
+    contact = Contact("localhost:1", scene.folder.connection, lambda line: None, clock=lambda: 0.0)
+    contact.hear({"kind": "refused", "why": "its key was revoked"})
+    (found,) = [one for one in scene.findings() if one.check == "admission"]
+    assert (found.state, found.found) == ("wrong", "The server refuses this site: its key was revoked")
+    assert "move key/ and kit/ away" in found.cure
+    assert scene.findings()[-1].cure == "The server refuses it: see admission"
+    for host in (True, False):
+        with hosted(scene) if host else nullcontext():
+            said = CliRunner().invoke(app, ["site", "status", "--folder", str(scene.folder.path)]).output
+        assert "The server refuses this site: its key was revoked. Ask the coordinator" in said
+        assert "is away" not in said
+        assert "can be reached" not in said
+
+
 def test_the_quick_look_reads_no_rows_but_sees_other_nodes(scene: Scene) -> None:
     word_in_a_row(scene)
     assert worst(scene.findings(quick=True)) == "ok"
@@ -365,18 +455,27 @@ def test_the_quick_look_reads_no_rows_but_sees_other_nodes(scene: Scene) -> None
     assert found.found.endswith("has nodes that the federation has not: 'node X'")
 
 
+def test_what_a_full_read_has_found_is_told_by_the_quick_look_and_by_the_status(scene: Scene) -> None:
+    word_in_a_row(scene)
+    assert worst(scene.findings()) == "wrong"
+    (found,) = [one for one in scene.findings(quick=True) if one.state != "ok"]
+    assert (found.check, "row 1234, column 'node 0'" in found.found) == ("table", True)
+    status = ["site", "status", "--folder", str(scene.folder.path)]
+    assert "CANNOT BE READ: " in CliRunner().invoke(app, status).output
+    assert "row 1234" in json.loads(CliRunner().invoke(app, [*status, "--json"]).output)["unreadable"]
+    scene.change_row(1234, lambda row: "0," + row.split(",", 1)[1])
+    assert "CANNOT BE READ" not in CliRunner().invoke(app, status).output
+
+
 def test_the_command_ends_with_1_if_something_is_wrong_and_shows_what_others_wrote_as_it_is(scene: Scene) -> None:
-    with (scene.folder.path / HOST_FILE).open("w") as file:
-        lock(file)
-        file.write('{"host": 1234, "process": 1235}')
-        file.flush()
+    with hosted(scene):
         well = CliRunner().invoke(app, ["site", "doctor", "--json", "--folder", str(scene.folder.path)])
         text = CliRunner().invoke(app, ["site", "doctor", "--folder", str(scene.folder.path)])
         status = CliRunner().invoke(app, ["site", "status", "--folder", str(scene.folder.path)])
         scene.change_row(3, lambda row: "\x1b[31m," + row.split(",", 1)[1])
         wrong = CliRunner().invoke(app, ["site", "doctor", "--folder", str(scene.folder.path)])
     assert (well.exit_code, json.loads(well.output)["state"]) == (0, "ok")
-    assert (text.exit_code, text.output.splitlines()[-1]) == (0, "18 ok, 0 to look at, 0 wrong.")
+    assert (text.exit_code, text.output.splitlines()[-1]) == (0, "20 ok, 0 to look at, 0 wrong.")
     assert status.exit_code == 0
     assert "connection   connected to localhost:" in status.output
     assert wrong.exit_code == 1

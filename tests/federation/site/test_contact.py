@@ -90,7 +90,25 @@ def test_another_version_and_another_clock_at_the_server_are_said(site: Site) ->
 def test_a_site_that_the_server_refuses_says_what_the_server_said(site: Site) -> None:
     site.contact.hear({"kind": "answer", "to": "register", "code": "unauthenticated", "error": "oslo is disabled"})
     site.contact.explain(None)
-    assert site.news() == [f"Not connected to {SERVER}: it refuses this site: oslo is disabled. Ask the coordinator."]
+    assert site.news() == ["The server refuses this site: oslo is disabled. Ask the coordinator."]
+
+
+def test_a_refusal_holds_until_the_server_answers_whatever_else_is_found_meanwhile(site: Site) -> None:
+    site.contact.hear(WELL)
+    site.news()
+    for _ in range(2):
+        site.contact.hear({"kind": "refused", "why": "its key was revoked"})
+        site.contact.hear(WELL | {"code": "target_unreachable"})
+        site.wait(PATIENCE_SECONDS + 1)
+        site.contact.explain(None)
+    (said,) = site.news()
+    assert said.startswith("The server refuses this site: its key was revoked. Ask the coordinator; for a new key: ")
+    assert (site.state, read_connection(site.path).refused) == ("away", "its key was revoked")
+    site.contact.explain("nothing listens there")
+    site.contact.explain(None)
+    assert site.news()[-1] == said
+    site.contact.hear(WELL)
+    assert (site.state, read_connection(site.path).refused) == ("connected", None)
 
 
 def test_a_server_that_can_be_reached_is_given_time_to_let_the_site_in(site: Site) -> None:

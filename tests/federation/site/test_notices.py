@@ -1,6 +1,7 @@
 """What a site's host tells of studies and runs; and the program that is called when a study waits."""
 
 import json
+import re
 import sys
 import time
 from pathlib import Path
@@ -11,8 +12,12 @@ from silograph._util.terminal import visible
 from silograph.errors import SilographError
 from silograph.federation.folders import SiteFolder
 from silograph.federation.site.approvals import Approvals, sha_of
-from silograph.federation.site.notices import Runs, Waiting
+from silograph.federation.site.data import look_at_data
+from silograph.federation.site.notices import Runs, Unreadable, Waiting
 from silograph.federation.site.on_pending import call
+from silograph.federation.site.reading import note_read
+from silograph.federation.site.settings import read_site
+from silograph.federation.site.unreadable import known_problem
 from testing.consortium import Consortium, Loopback, approve, close
 from testing.waiting import eventually
 
@@ -61,6 +66,24 @@ def test_a_study_that_waits_is_told_once_with_the_command_to_read_it(site: SiteF
     assert len(said) == 2  # it was rejected, and asked for again
 
 
+def test_what_is_wrong_with_the_data_is_told_once_for_each_version_that_has_it(site: SiteFolder) -> None:
+    settings, said = read_site(site.path), list[str]()
+    table, notice = settings.data_in(site.path)[0], Unreadable(site, said.append)
+    notice.look()
+    table.write_text(table.read_text().rstrip("\n").rpartition(",")[0] + ",1x2\n")
+    bad = look_at_data(settings, site.path).version
+    note_read(site, bad, "table.csv, row 41, column 'a': expected a number\nMend it.")
+    for _ in range(3):
+        notice.look()
+    eventually(lambda: said, 30)
+    assert said == [
+        "The data cannot be read, so that no study can be answered: table.csv, row 41, column 'a': expected a number "
+        "Mend it."
+    ]
+    table.write_text(table.read_text().replace("1x2", "1"))
+    assert known_problem(site) is None
+
+
 def test_the_program_gets_the_study_as_data_and_only_once(site: SiteFolder, tmp_path: Path) -> None:
     script = tmp_path / "tell.py"
     script.write_text(SCRIPT)
@@ -79,6 +102,8 @@ def test_the_program_gets_the_study_as_data_and_only_once(site: SiteFolder, tmp_
     assert call["told"]["SILOGRAPH_ASKED_BY"] == visible(HOSTILE)
     assert call["told"]["SILOGRAPH_STUDY_FILE"] == str(site.pending / f"{sha}.toml")
     assert f"Asked for by: {visible(HOSTILE)}, " in call["text"]
+    assert re.search(r", \d{4}-\d\d-\d\d \d\d:\d\d UTC\n", call["text"])
+    assert call["text"].endswith(f"silograph site approve {sha} --folder {site.path}\n")
     assert not [line for line in call["text"].splitlines() if line.startswith(("~", "$", "`"))]
     assert not list(tmp_path.rglob("ran"))
 

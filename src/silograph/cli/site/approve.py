@@ -6,6 +6,7 @@ from pathlib import Path
 import typer
 
 from silograph._util.terminal import lines_of, visible
+from silograph.cli.folders import folder_option
 from silograph.cli.site.account import say, user
 from silograph.cli.site.approve_page import write_approval_page
 from silograph.cli.site.asked import AskedStudy, look_at_study
@@ -14,6 +15,8 @@ from silograph.errors import ParameterError
 from silograph.federation.folders import SiteFolder
 from silograph.federation.site.approvals import Approvals, sha_of
 from silograph.federation.site.audit import AuditLog
+from silograph.federation.site.contact import shown_minute
+from silograph.federation.site.notices import name_of
 from silograph.federation.site.pins import Pins
 from silograph.federation.site.settings import read_site
 from silograph.federation.study_file import StudyFile
@@ -26,12 +29,12 @@ def list_studies(home: Path) -> None:
     if not waiting and not approved:
         say("No study waits for approval, and none is approved.")
     for one in waiting:
-        say(f"waits     {one.sha}  asked by {one.asked_by!r} at {one.when}")
+        say(f"waits     {one.sha}  {name_of(one.path)!r}, asked by {one.asked_by!r} at {shown_minute(one.when)}")
         say(f"          read it: {one.path}")
-        say(f"          approve: silograph site approve {one.sha}")
+        say(f"          approve: silograph site approve {one.sha}{folder_option(home)}")
     for each in approved:
-        rounds = approvals.rounds_used(each.sha)
-        say(f"approved  {each.sha}  {each.name!r} by {each.by!r} at {each.when}, {rounds} rounds answered")
+        rounds, when = approvals.rounds_used(each.sha), shown_minute(each.when)
+        say(f"approved  {each.sha}  {each.name!r} by {each.by!r} at {when}, {rounds} rounds answered")
         say(f"          for the table's version {each.table}")
 
 
@@ -60,7 +63,7 @@ def write_page(home: Path, study: str, page: Path) -> None:
     written = write_approval_page(asked, page)
     say(
         f"Page: {written} (opens in any browser, without a network)",
-        f"Nothing was approved. To approve it: silograph site approve {asked.study.sha256}",
+        f"Nothing was approved. To approve it: silograph site approve {asked.study.sha256}{folder_option(home)}",
     )
 
 

@@ -16,6 +16,7 @@ from silograph._util.terminal import lines_of, visible
 from silograph.cli.site.asked import AskedStudy
 from silograph.cli.site.asked_sections import Listing, Said
 from silograph.errors import OutputError
+from silograph.federation.site.contact import shown_minute
 from silograph.report.page import asset, fill_in, style
 
 LOUD = re.compile(r"\b[A-Z]{5,}\b")  # as the prompt says what nobody should miss
@@ -66,7 +67,9 @@ def _state(asked: AskedStudy) -> str:
 
 def _asked_by(asked: AskedStudy) -> str:
     waits = (one for one in asked.approvals.pending() if one.sha == asked.study.sha256)
-    return next((f"Asked by {one.asked_by} at {one.when[:16]} UTC." for one in waits), "Nobody has asked for it yet.")
+    return next(
+        (f"Asked by {one.asked_by} at {shown_minute(one.when)}." for one in waits), "Nobody has asked for it yet."
+    )
 
 
 def _ledger(asked: AskedStudy) -> str:

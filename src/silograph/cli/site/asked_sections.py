@@ -7,6 +7,7 @@ from math import exp
 from silograph._util.terminal import lines_of
 from silograph.errors import ParameterError
 from silograph.federation.site.approvals import Approvals
+from silograph.federation.site.contact import shown_minute
 from silograph.federation.site.data import SiteData
 from silograph.federation.site.groups import members_of
 from silograph.federation.site.leaving import GRAPHS, fields_up, group_words, promises, words_of
@@ -57,7 +58,7 @@ def difference(approvals: Approvals, study: StudyFile) -> list[Said]:
     last = next((each for each in reversed(approvals.approved())), None)
     if last is None:
         return ["No other study is approved to compare it with."]
-    about = f"{last.name!r}, {last.sha}, approved at {last.when}"
+    about = f"{last.name!r}, {last.sha}, approved at {shown_minute(last.when)}"
     if last.sha == study.sha256:
         return [f"It is, to the byte, the study that was approved last ({about})."]
     try:

@@ -8,6 +8,7 @@ from silograph.errors import ParameterError
 from silograph.federation.fingerprints import parse_fingerprint, shown_fingerprint
 from silograph.federation.folders import SiteFolder
 from silograph.federation.invitation import read_invitation
+from silograph.federation.site.contact import shown_minute
 from silograph.federation.site.pins import Pins, unpinned
 
 TELL = "Tell it to the people of every other site by a second way, such as the telephone: they pin it."
@@ -44,11 +45,11 @@ def show_pins(home: Path, *, as_json: bool) -> None:
             continue
         if site in pinned:
             pin = pinned[site]
-            say(f"{site}: pinned by {pin.by!r} at {pin.when}", f"  {shown_fingerprint(pin.key)}")
+            say(f"{site}: pinned by {pin.by!r} at {shown_minute(pin.when)}", f"  {shown_fingerprint(pin.key)}")
         else:
             say(f"{site}: NOT pinned")
     for site in sorted(pinned.keys() - set(sites)):
-        say(f"{site}: joined later; pinned by {pinned[site].by!r} at {pinned[site].when}")
+        say(f"{site}: joined later; pinned by {pinned[site].by!r} at {shown_minute(pinned[site].when)}")
         say(f"  {shown_fingerprint(pinned[site].key)}")
     say("", *not_pinned(home))
 

@@ -21,12 +21,14 @@ from silograph.federation.folders import SiteFolder
 from silograph.federation.invitation import read_invitation
 from silograph.federation.nvflare.hosting import running
 from silograph.federation.reach import Reached, reach
+from silograph.federation.site.address import RENEW, address_of, used_invitation
 from silograph.federation.site.checks import Finding, diagnose, worst
-from silograph.federation.site.contact import shown
+from silograph.federation.site.contact import refusal, shown
 from silograph.federation.site.data import tables_of
 from silograph.federation.site.notices import name_of
 from silograph.federation.site.settings import SiteSettings, read_site
 from silograph.federation.site.standing import Standing, plain_standing, standing_of
+from silograph.federation.site.unreadable import known_problem
 
 WIDTH = 13  # of the first column
 COLOURS = {"ok": typer.colors.GREEN, "warning": typer.colors.YELLOW, "wrong": typer.colors.RED}
@@ -38,7 +40,7 @@ def show_status(home: Path, *, as_json: bool) -> None:
     standing, folder = standing_of(home, hosted=host is not None), SiteFolder(home)
     connected = standing.connection is not None and standing.connection.state == "connected"
     # Only where nobody knows it from the connection itself
-    reached = None if connected else reach(read_invitation(folder.invitation), folder.kit)
+    reached = None if connected else reach(used_invitation(folder), folder.kit)
     if as_json:
         typer.echo(json.dumps(_record(home, settings, host, standing, reached), indent=2))
         return
@@ -58,6 +60,9 @@ def _lines(
         yield "server", [f"{versions}, as it said at {shown(known.told or '')}"]
     run = standing.run
     yield "last run", ["none" if run is None else f"{run.run}, {run.state} at {shown(run.when)}; study {run.study}"]
+    if (last := standing.refusal) is not None:
+        answered = "" if last.stands else "; the study was answered since"
+        yield "refused", [f"{last.code}, run {last.run} at {shown(last.when)}: {last.detail}{answered}"]
     waiting = [
         f"{name_of(study.path)!r}, {study.sha}, asked for by {study.asked_by!r} at {shown(study.when)}"
         for study in standing.waiting
@@ -68,29 +73,37 @@ def _lines(
     yield "budget", _budget(home, settings)
     ends = f"ends on {certificate_ends(folder.kit.certificate):%Y-%m-%d}"
     yield "certificate", [ends, *site_warnings(home)]
-    yield "table", [_table(home, settings)]
+    problem = known_problem(folder)
+    yield "table", [_table(home, settings), *([] if problem is None else [f"CANNOT BE READ: {problem}"])]
     versions = f"silograph {version('silograph')}, NVFlare {version('nvflare')}, Python {platform.python_version()}"
     yield "here", [versions]
 
 
 def _connection(folder: SiteFolder, host: int | None, standing: Standing, reached: Reached | None) -> Iterator[str]:
-    known, invitation = standing.connection, read_invitation(folder.invitation)
-    server = f"{invitation.server}:{invitation.port}"
+    known, server = standing.connection, address_of(used_invitation(folder))
+    said = address_of(read_invitation(folder.invitation))
+    if said != server:
+        yield f"THE KIT CONNECTS TO {server}, THE INVITATION SAYS {said}. If the latter is right: {RENEW}"
     if known is not None and known.state == "connected":
         yield f"connected to {server} since {shown(known.since)}"
         return
+    faulty = reached is not None and reached.fault is not None
     if host is None:
         yield "not connected: the site is not running. Start it: silograph site start"
     elif known is None or known.state == "connecting":
         yield f"connecting to {server}" + ("" if known is None else f" since {shown(known.since)}")
-    else:
+    elif faulty or standing.refused is None:
         yield f"the server {server} is away since {shown(known.since)}"
+    else:
+        yield f"not connected to {server} since {shown(known.since)}"
     if reached is not None and reached.fault is not None:
         yield f"{reached.fault}."
+    elif standing.refused is not None:
+        yield refusal(standing.refused) + " (When it was tried last.)" * (host is None)
     elif known is not None and known.why is not None:
         yield f"{known.why}."
     else:
-        yield f"{server} can be reached, and takes this site's certificate."
+        yield f"{server} can be reached. Whether it lets this site in is not known yet."
 
 
 def _budget(home: Path, settings: SiteSettings) -> list[str]:
@@ -126,6 +139,7 @@ def _record(
         "host": host,
         **plain_standing(standing),
         "fault": None if reached is None or reached.fault is None else asdict(reached.fault),
+        "unreadable": known_problem(SiteFolder(home)),
         "budget": budget,
         "certificate_ends": certificate_ends(SiteFolder(home).kit.certificate).isoformat(),
         "versions": {name: version(name) for name in ("silograph", "nvflare")},

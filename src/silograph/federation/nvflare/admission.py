@@ -3,7 +3,7 @@
 TLS lets in whoever has a certificate below the root and its key, until the certificate ends: there is no list of
 revoked ones. NVFlare can disable a client by its name, by a right that the policy gives nobody, and would then refuse
 the new key of that name as well. So the server itself compares the key: when a connection comes in, and again for each
-message, so that a revocation or a new key holds from the next one on. Both sides' logs say why.
+message, so that a revocation or a new key holds from the next one on. The server's log says why, and each site's own.
 """
 
 import logging
@@ -16,11 +16,11 @@ from nvflare.fuel.f3.drivers.driver_params import DriverParams
 
 from silograph.federation.identity import public_key_fingerprint
 from silograph.federation.members import KeysOnFile
+from silograph.federation.nvflare.host_pipe import tell
 
 PEER_KEY = "silograph_peer_key"  # among a connection's properties: the fingerprint of its certificate's key
 REFUSED = grpc_driver.grpc.StatusCode.PERMISSION_DENIED
 LOG_SECONDS = 60.0  # before the same is said again: a client tries every few seconds
-LONGEST_REASON = 200  # characters of what the server gives
 
 _log = logging.getLogger(__name__)
 
@@ -57,14 +57,14 @@ def admit_members(keys: KeysOnFile) -> None:
 
 
 def report_refusals() -> None:
-    """Say in this process, a site's, why the server does not take its connections."""
-    read, say = grpc_driver.StreamConnection.read_loop, _Seldom()
+    """Tell this process's host, a site's, why the server does not take its connections."""
+    read = grpc_driver.StreamConnection.read_loop
 
     def reported(self: Any, frames: Any) -> None:
         read(self, frames)
         # Not of a connection that this side closes: one may wait long for the other side's word
         if self.side == "CLIENT" and not self.closing and frames.code() == REFUSED:
-            say(f"The server refuses this site's connections: {str(frames.details())[:LONGEST_REASON]!r}.")
+            tell("refused", why=str(frames.details()))
 
     grpc_driver.StreamConnection.read_loop = reported
 

@@ -5,6 +5,7 @@ act on them:
 
     {"kind": "log", "text": …, "place": …, "site": …}   a line for people, where our code says it, and of which site
     {"kind": "answer", "to": …, "code": …, "error": …}  what the server answered a site's parent process; "ok": well
+    {"kind": "refused", "why": …}   that the server does not take the site's connections, in its words
     {"kind": "server", "version": …, "nvflare": …, "clock": …}   what the server said of itself when it was connected to
 
 A process inherits the pipe from the one that started it, and knows it by its number and inode: where it was not passed

@@ -20,6 +20,7 @@ from silograph.federation.names import check_site_name
 from silograph.federation.nvflare.hosting import running
 from silograph.federation.nvflare.policy import harden_site
 from silograph.federation.nvflare.provisioning import package_command, participant, read_member, run_nvflare
+from silograph.federation.site.address import address_of, kit_address, write_kit_address
 
 
 def make_request(site_folder: Path, invitation: Invitation, site: str) -> Path:
@@ -27,7 +28,8 @@ def make_request(site_folder: Path, invitation: Invitation, site: str) -> Path:
     folder = SiteFolder(site_folder.resolve())
     if site not in invitation.sites:
         raise SilosError(
-            f"The federation {invitation.name!r} has no site {site!r}. Its sites are {', '.join(invitation.sites)}."
+            f"The federation {invitation.name!r} has no site {site!r}. Its sites are {', '.join(invitation.sites)}. "
+            "If it was added later, ask the coordinator for the new invitation."
         )
     if folder.key.exists():
         raise OutputError(
@@ -80,6 +82,7 @@ def renew_kit(site_folder: Path, signed_zip: Path, invitation: Invitation) -> bo
                 "new one."
             )
         write_bytes(before, certificate, durable=True)
+        write_kit_address(folder.kit, invitation)  # which is that of the answer
         return True
     if running(folder.path) is not None:
         raise SilosError(f"{folder.path}: the site runs with its old key. Stop it, then renew.")
@@ -118,6 +121,7 @@ def _made_kit(folder: SiteFolder, signed_zip: Path, invitation: Invitation) -> I
     """A kit for the site's key, made to the side of what the coordinator signed, once that is found right."""
     site = site_name(folder.path)
     _check_answer(signed_zip, site, invitation)
+    _check_request(signed_zip, folder)
     with tempfile.TemporaryDirectory(prefix=".kit.", dir=folder.path) as work:
         plain = Path(work) / f"{site}.signed.zip"  # NVFlare asks for such a name; mail programs make others of it
         shutil.copyfile(signed_zip, plain)
@@ -153,12 +157,30 @@ def _check_answer(signed_zip: Path, site: str, invitation: Invitation) -> None:
         )
 
 
+def _check_request(signed_zip: Path, folder: SiteFolder) -> None:
+    """Of several requests of a site, such as with a key made anew, the answer must be to that of the key here."""
+    try:
+        asked = parse_json(folder.key_request.read_bytes()).get("request_id")
+        answered = parse_json(read_member(signed_zip, "signed.json")).get("request_id")
+    except (OSError, ValueError) as error:
+        raise _no_answer(signed_zip) from error
+    if asked != answered:
+        site = site_name(folder.path)
+        raise SilosError(
+            f"{signed_zip}: is the answer to another request of {site} than that of the key in {folder.key}. Ask the "
+            f"coordinator to approve the last one, {folder.request(site)}, and install that answer."
+        )
+
+
 def _check_address(kit: Kit, invitation: Invitation) -> None:
     """The address comes with the signed answer; it must be the one that the site was invited to."""
-    config = parse_json(kit.config.read_bytes())
-    target = config["servers"][0]["service"]["target"]
-    if target != f"{invitation.server}:{invitation.port}":
-        raise SilosError(f"The kit connects to {target}, the invitation says {invitation.server}:{invitation.port}.")
+    answer, invited = kit_address(kit), address_of(invitation)
+    if answer != invited:
+        raise SilosError(
+            f"The coordinator's answer says that the server is at {answer}, this site's invitation at {invited}. Ask "
+            "the coordinator which is right. If the answer is: get the newest NAME.invite, then silograph site renew "
+            "NAME.invite, and install the answer after that. If the invitation is: ask for a new answer."
+        )
 
 
 def _keep_own_settings(old: Kit, new: Kit) -> None:

@@ -20,8 +20,9 @@ from silograph.federation.nvflare.handshakes import Handshakes
 from silograph.federation.nvflare.host_log import HostLog
 from silograph.federation.nvflare.host_pipe import Event
 from silograph.federation.reach import Fault, Reached, reach
+from silograph.federation.site.address import address_of, used_invitation
 from silograph.federation.site.contact import Contact
-from silograph.federation.site.notices import Runs, Waiting
+from silograph.federation.site.notices import Runs, Unreadable, Waiting
 
 LOOK_SECONDS = 1.0  # between two looks
 DAY = 86_400.0  # seconds between two looks at certificates; `start` has said what there was to say
@@ -120,11 +121,10 @@ class SiteWatch(LogWatch):
     def __init__(self, folder: SiteFolder, log: HostLog) -> None:
         super().__init__(log)
         self._folder = folder
-        self._invitation = read_invitation(folder.invitation)
-        server = f"{self._invitation.server}:{self._invitation.port}"
-        self._contact = Contact(server, folder.connection, log.say, clock=time.monotonic)
+        self._invitation = used_invitation(folder)
+        self._contact = Contact(address_of(self._invitation), folder.connection, log.say, clock=time.monotonic)
         certificates = _Daily(log, lambda: site_warnings(folder.path))
-        self._notices = (Waiting(folder, log.say), Runs(folder, log.say), certificates)
+        self._notices = (Waiting(folder, log.say), Runs(folder, log.say), Unreadable(folder, log.say), certificates)
         self._events = queue.SimpleQueue[Event]()
         self._found = queue.SimpleQueue[Reached]()
         self._looked = self._probed = -PROBE_SECONDS

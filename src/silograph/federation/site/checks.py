@@ -21,20 +21,26 @@ from cryptography.x509.oid import NameOID
 from silograph._util.checks import list_names
 from silograph.errors import ProtocolError, SilographError
 from silograph.federation.certificates import ASK_COORDINATOR, certificate_ends, site_warnings
+from silograph.federation.fingerprints import shown_fingerprint
 from silograph.federation.folders import Kit, SiteFolder
 from silograph.federation.identity import read_signer
 from silograph.federation.invitation import read_invitation
 from silograph.federation.reach import STEPS, reach
 from silograph.federation.refusals import Refused
+from silograph.federation.site.address import RENEW as RENEW_ADDRESS
+from silograph.federation.site.address import address_of, kit_address, used_invitation
 from silograph.federation.site.approvals import Approvals
 from silograph.federation.site.audit import AuditLog, entries, verify
 from silograph.federation.site.budget import Budget
-from silograph.federation.site.contact import FAR_OFF, Connection, read_connection, shown
+from silograph.federation.site.contact import FAR_OFF, Connection, read_connection, refusal, shown
 from silograph.federation.site.data import look_at_data, table_options, tables_of
+from silograph.federation.site.pins import Pins
 from silograph.federation.site.reading import noting
 from silograph.federation.site.restored import read_witness
 from silograph.federation.site.settings import SiteSettings, read_site
 from silograph.federation.site.spending import more_that_fit, spent_by
+from silograph.federation.site.standing import last_refusal, unpinned_keys
+from silograph.federation.site.unreadable import known_problem
 from silograph.federation.site.whole import WholeData, whole_of
 
 RENEW = f"Renew it: {ASK_COORDINATOR}"
@@ -61,7 +67,7 @@ def diagnose(home: Path, *, host: int | None, quick: bool = False, now: datetime
     findings = [*check_settings(folder)]
     settings = None if findings[0].state == "wrong" else read_site(folder.path)
     known = read_connection(folder.connection)
-    findings += check_way(folder)
+    findings += [*check_address(folder), *check_way(folder), *check_admission(known)]
     findings += check_certificate(folder, settings, now)
     findings += [check_key(folder.kit), check_rights(folder)]
     if settings is not None:
@@ -71,7 +77,10 @@ def diagnose(home: Path, *, host: int | None, quick: bool = False, now: datetime
     findings += check_history(folder, quick=quick)
     if settings is not None:
         findings += check_budget(folder, settings)
-    findings += [*check_waiting(folder), check_host(host, known)]
+    findings += [*check_waiting(folder), *check_pins(folder), *check_refusal(folder)]
+    if settings is not None:
+        findings += check_program(folder, settings)
+    findings += [check_host(host, known)]
     return findings
 
 
@@ -95,10 +104,25 @@ def check_settings(folder: SiteFolder) -> list[Finding]:
     return [_ok("settings", f"{settings.name} of the federation {invitation.name}, as {folder.settings} says")]
 
 
+def check_address(folder: SiteFolder) -> list[Finding]:
+    """Whether kit and invitation agree on the server's address: NVFlare goes by the kit, and people by the other."""
+    try:
+        said, used = address_of(read_invitation(folder.invitation)), kit_address(folder.kit)
+    except ProtocolError:
+        return []  # which was told
+    if used is None:
+        return [_wrong("address", f"{folder.kit.config} names no server", "Put it back, or join anew")]
+    if said != used:
+        found = f"the kit connects to {used}, the invitation says {said}"
+        cure = f"If the invitation is right: {RENEW_ADDRESS}; if not, take the newest one of the coordinator's there"
+        return [_wrong("address", found, cure)]
+    return [_ok("address", f"kit and invitation agree on the server's address, {said}")]
+
+
 def check_way(folder: SiteFolder) -> list[Finding]:
     """Whether the server can be reached: its name, its port, TLS, whose root, and whether it takes our certificate."""
     try:
-        invitation = read_invitation(folder.invitation)
+        invitation = used_invitation(folder)
     except ProtocolError:
         return []  # which was told
     host, port = invitation.server, invitation.port
@@ -107,7 +131,7 @@ def check_way(folder: SiteFolder) -> list[Finding]:
         "name": f"{host} is {reached.address}",
         "port": f"port {port} answers",
         "tls": f"port {port} speaks TLS",
-        "certificate": "it is of this federation, and takes this site's certificate",
+        "certificate": "it is of this federation, and TLS takes this site's certificate",
     }
     findings: list[Finding] = []
     for step in STEPS:
@@ -115,6 +139,14 @@ def check_way(folder: SiteFolder) -> list[Finding]:
             return [*findings, _wrong(_STEPS[step], reached.fault.found, reached.fault.cure)]
         findings.append(_ok(_STEPS[step], told[step]))
     return findings
+
+
+def check_admission(known: Connection | None) -> list[Finding]:
+    """Whether the server lets this site in, as it said when it was tried last: TLS takes keys that were revoked."""
+    if known is None or known.refused is None:
+        return []
+    found, _, cure = refusal(known.refused).rstrip(".").rpartition(". ")
+    return [_wrong("admission", found, cure)]
 
 
 _STEPS = {"name": "server's name", "port": "server's port", "tls": "server's TLS", "certificate": "server's root"}
@@ -202,6 +234,8 @@ def check_table_names(folder: SiteFolder, settings: SiteSettings) -> list[Findin
                 return [_wrong("table", found, "Drop these columns: drop in site.toml")]
     except (SilographError, OSError) as error:
         return [_unreadable(error)]
+    if (problem := known_problem(folder)) is not None:
+        return [_wrong("table", f"as was found when it was read in full: {problem}", MEND)]
     return [_ok("table", f"{settings.data_shown}: is there, and has nodes of the federation; its rows were not read")]
 
 
@@ -347,6 +381,42 @@ def check_waiting(folder: SiteFolder) -> list[Finding]:
     return [_warning("studies", found, "Read, then approve or reject: silograph site approve HASH")]
 
 
+def check_pins(folder: SiteFolder) -> list[Finding]:
+    """Whether the keys of studies with masked sums, which wait or are approved, are pinned here."""
+    try:
+        lacking, pinned = unpinned_keys(folder), Pins(folder.path).all()
+    except SilographError as error:
+        return [_wrong("pins", str(error))]
+    if not lacking:
+        return [_ok("pins", "the keys of all sites whose numbers are to be masked with this site's are pinned")]
+    found = f"not pinned as a study names them: the keys of {', '.join(lacking)}. A run of it is refused (pins)"
+    site, key = next(iter(lacking.items()))
+    command = f"silograph site pin {site} {shown_fingerprint(key)}{' --replace' * (site in pinned)}"
+    asks = f"Ask {site} by telephone for its key; if it is this one: {command}"
+    return [_warning("pins", found, asks + ". The others likewise" * (len(lacking) > 1))]
+
+
+def check_refusal(folder: SiteFolder) -> list[Finding]:
+    """Whether what was refused last has been answered since."""
+    last = last_refusal(folder)
+    if last is None or not last.stands:
+        return []
+    found = f"run {last.run} was refused at {shown(last.when)}: {last.code} ({last.detail})"
+    return [_warning("refusal", found, "See docs/reference/refusals.md for the code, and: silograph site log")]
+
+
+def check_program(folder: SiteFolder, settings: SiteSettings) -> list[Finding]:
+    """Whether the program that tells of studies that wait is there."""
+    if not settings.on_pending:
+        return []
+    program = settings.on_pending[0]
+    # A path is seen from the site's folder, a name is looked for where the shell looks
+    if shutil.which(str(folder.path / program) if "/" in program else program) is None:
+        found = f"on_pending: no program {program} that this account may run. Nobody is told of studies that wait"
+        return [_wrong("on_pending", found, "Install it, or name another in site.toml: [notify] on_pending")]
+    return [_ok("on_pending", f"{program} is there")]
+
+
 def check_host(host: int | None, known: Connection | None) -> Finding:
     """Whether the site is running, and connected."""
     if host is None:
@@ -358,6 +428,8 @@ def check_host(host: int | None, known: Connection | None) -> Finding:
 
 
 def _why(known: Connection | None) -> str:
+    if known is not None and known.refused is not None:
+        return "The server refuses it: see admission"
     return "See what it says, in logs/site.log" if known is None or known.why is None else known.why
 
 

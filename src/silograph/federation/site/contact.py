@@ -23,6 +23,7 @@ FAR_OFF = 30.0  # seconds between two clocks
 VERSION = version("silograph")
 State = Literal["connecting", "connected", "away"]
 WELL = "ok"
+LONGEST_REASON = 200  # characters of what the server gives
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +34,7 @@ class Connection:
     state: State = "connecting"
     since: str = ""  # UTC
     why: str | None = None  # not connected
+    refused: str | None = None  # why the server does not let this site in, in its words
     version: str | None = None  # of silograph at the server, as it said when it was connected to last
     nvflare: str | None = None
     clock: float | None = None  # seconds that the server's clock was ahead of ours then
@@ -46,7 +48,7 @@ class Contact:
         self._path, self._say, self._clock = path, say, clock
         before = read_connection(path)
         known = Connection(server=server) if before is None else replace(before, server=server)
-        self.known = replace(known, state="connecting", since=_now(), why=None)
+        self.known = replace(known, state="connecting", since=_now(), why=None, refused=None)
         self._answered: tuple[float, str] | None = None  # when, by our clock and for people
         self._refused: str | None = None
         self._lost = clock()  # since when there is no connection
@@ -69,9 +71,13 @@ class Contact:
             self._answered, self._refused = (self._clock(), _now()), None
             self._connect()
         elif event.get("kind") == "answer":
-            refused = event.get("code") == "unauthenticated"
-            self._refused = str(event.get("error"))[:200] if refused else None
+            if event.get("code") == "unauthenticated":
+                self._refused = str(event.get("error"))[:LONGEST_REASON]
             self._lose()
+        elif event.get("kind") == "refused":  # before anything could be asked
+            self._refused = str(event.get("why"))[:LONGEST_REASON]
+            self._lose()
+            self._tell_refusal(self._refused)
 
     def check(self) -> None:
         """Notice that no answer comes any more."""
@@ -82,10 +88,11 @@ class Contact:
         """Say why there is no connection, if that is news: the fault that was found, if there is one."""
         if self.is_connected:
             return
-        why = fault
         if fault is None and self._refused is not None:
-            why = f"it refuses this site: {self._refused}. Ask the coordinator"
-        elif fault is None and self._clock() - self._lost > PATIENCE_SECONDS:
+            self._tell_refusal(self._refused)
+            return
+        why = fault
+        if fault is None and self._clock() - self._lost > PATIENCE_SECONDS:
             why = "it can be reached, and does not let this site in yet. If that lasts, ask the coordinator"
         if why is None or why == self.known.why:
             return
@@ -102,6 +109,14 @@ class Contact:
             self.known = replace(self.known, state="away", since=_now())
             self._write()
 
+    def _tell_refusal(self, reason: str) -> None:
+        """Say that the server does not let this site in, if that is news. It holds until the server answers well."""
+        why = refusal(reason)
+        if why != self.known.why:
+            self.known = replace(self.known, why=why, refused=reason)
+            self._write()
+            self._say(why)
+
     def _compare(self) -> None:
         """Say what differs between the server and this site, once for each connection."""
         here, there, ahead = VERSION, self.known.version, self.known.clock or 0.0
@@ -114,7 +129,7 @@ class Contact:
         if self.is_connected:
             return
         again = " again" * (self.known.state == "away")
-        self.known = replace(self.known, state="connected", since=_now(), why=None)
+        self.known = replace(self.known, state="connected", since=_now(), why=None, refused=None)
         self._write()
         self._say(f"Connected{again} to {self.known.server}.")
 
@@ -139,9 +154,29 @@ def read_connection(path: Path) -> Connection | None:
         return None
 
 
+def refusal(reason: str) -> str:
+    """That the server does not let this site in, why, and what to do."""
+    cure = "Ask the coordinator"
+    if "revoked" in reason:
+        cure += "; for a new key: stop the site, move key/ and kit/ away, then: silograph site request"
+    return f"The server refuses this site: {reason}. {cure}."
+
+
 def shown(when: str) -> str:
-    """A time for people."""
-    return f"{datetime.fromisoformat(when):%Y-%m-%d %H:%M:%S} UTC"
+    """A time for people; what is none, as it is."""
+    return _shown(when, "%Y-%m-%d %H:%M:%S")
+
+
+def shown_minute(when: str) -> str:
+    """The same where seconds do not matter."""
+    return _shown(when, "%Y-%m-%d %H:%M")
+
+
+def _shown(when: str, form: str) -> str:
+    try:
+        return f"{datetime.fromisoformat(when):{form}} UTC"
+    except ValueError:
+        return when
 
 
 def _now() -> str:

@@ -76,11 +76,11 @@ class SiteData:
         path = self.tables[number].path
         return self.options.open_some(path)[0] if self.several else self.options.open(path)
 
-    def check_nodes(self, nodes: Sequence[str], site: str, *, missing_nodes: str) -> None:
+    def check_nodes(self, nodes: Sequence[str], site: str, *, missing_nodes: str, whose: str = "the study") -> None:
         """Refuse unless every table has just these nodes, in any order; or, where it is allowed, some of them."""
         for table, names in zip(self.tables, self.nodes, strict=True):
             source = table.path.name if self.several else site
-            check_nodes(nodes, names, source, missing_nodes=missing_nodes)
+            check_nodes(nodes, names, source, missing_nodes=missing_nodes, whose=whose)
 
     def check_unchanged(self) -> None:
         """Refuse where a file was changed while it was read: its rows may be of both versions."""
@@ -139,9 +139,11 @@ def _no_nodes(settings: SiteSettings) -> tuple[str, ...]:
     return settings.drop if person is None or person in settings.drop else (*settings.drop, person)
 
 
-def check_nodes(nodes: Sequence[str], names: Sequence[str], source: str, *, missing_nodes: str) -> None:
-    """Refuse unless a table has just the nodes of the study, in any order; or, where it is allowed, some of them."""
+def check_nodes(
+    nodes: Sequence[str], names: Sequence[str], source: str, *, missing_nodes: str, whose: str = "the study"
+) -> None:
+    """Refuse unless a table has just the expected nodes, in any order; or, where it is allowed, some of them."""
     try:
-        order_of(nodes, names, first="the study", silo=source, missing_nodes=missing_nodes, file=True)
+        order_of(nodes, names, first=whose, silo=source, missing_nodes=missing_nodes, file=True)
     except SilosError as error:
         raise Refused("nodes", str(error)) from error

@@ -23,6 +23,7 @@ from silograph.federation.site.audit import LONGEST_LINE
 from silograph.federation.site.on_pending import call
 from silograph.federation.site.settings import read_site
 from silograph.federation.site.state import LOCK
+from silograph.federation.site.unreadable import known_problem
 from silograph.federation.study_file import parse_study
 
 Say = Callable[[str], None]
@@ -74,6 +75,28 @@ class Waiting:
             return parse_json(self._folder.told.read_bytes())
         except (OSError, ValueError):
             return {}
+
+
+class Unreadable:
+    """Tells what a full read has found wrong with the data: whoever asked for it got one word."""
+
+    def __init__(self, folder: SiteFolder, say: Say) -> None:
+        self._folder, self._say = folder, say
+        self._seen: int | None = None  # when read.json had changed
+        self._said: str | None = None
+
+    def look(self) -> None:
+        """Tell it, if it is news; in a thread, as large files take their time."""
+        changed = self._folder.read.stat().st_mtime_ns if self._folder.read.exists() else None
+        if changed is not None and changed != self._seen:
+            threading.Thread(target=self._tell, daemon=True, name="unreadable").start()
+        self._seen = changed
+
+    def _tell(self) -> None:
+        problem = known_problem(self._folder)
+        if problem is not None and problem != self._said:
+            self._say(f"The data cannot be read, so that no study can be answered: {problem}")
+        self._said = problem
 
 
 @dataclass(slots=True)

@@ -5,6 +5,7 @@ study's name, who asked) is in neither place read as a command: no shell is star
 """
 
 import os
+import shlex
 import signal
 import subprocess
 from collections.abc import Callable, Sequence
@@ -15,6 +16,7 @@ from typing import IO
 from silograph._util.terminal import visible
 from silograph.federation.folders import SiteFolder
 from silograph.federation.site.approvals import Pending
+from silograph.federation.site.contact import shown_minute
 
 SECONDS, ENDING_SECONDS = 60.0, 5.0  # that it may take, and to be gone once it is ended
 LONGEST_OUTPUT = 300  # characters of what it prints that are told
@@ -84,8 +86,9 @@ def _text(variables: dict[str, str]) -> str:
         f"A study waits for approval at the site in {variables['SILOGRAPH_SITE_FOLDER']}.\n\n"
         f"Study: {variables['SILOGRAPH_STUDY_NAME']}\n"
         f"SHA-256: {variables['SILOGRAPH_STUDY_SHA256']}\n"
-        f"Asked for by: {variables['SILOGRAPH_ASKED_BY']}, {variables['SILOGRAPH_WAITS_SINCE']} (UTC)\n"
+        f"Asked for by: {variables['SILOGRAPH_ASKED_BY']}, {shown_minute(variables['SILOGRAPH_WAITS_SINCE'])}\n"
         f"Its file: {variables['SILOGRAPH_STUDY_FILE']}\n\n"
         "Read it, then approve or reject it:\n"
-        f"silograph site approve {variables['SILOGRAPH_STUDY_SHA256']}\n"
+        f"silograph site approve {variables['SILOGRAPH_STUDY_SHA256']} --folder "
+        f"{shlex.quote(variables['SILOGRAPH_SITE_FOLDER'])}\n"
     )

@@ -62,8 +62,9 @@ class OwnResults:
         objective, gap, converged = self.certificate or (None, None, None)
         ended = None if converged is None else bool(converged)
         result = replace(
-            run.record.result, objective=objective, relative_gap=gap, certified=gap is not None, converged=ended
-        )
+            run.record.result, objective=objective, relative_gap=gap, certified=gap is not None, converged=ended,
+            setup_rounds=None, seconds=None,  # which only the coordinator knows
+        )  # fmt: skip
         warned = (
             {} if ended is not False else {"convergence": f"The run ended at a gap of {gap:.1e}, above its tolerance."}
         )

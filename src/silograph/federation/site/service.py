@@ -243,7 +243,8 @@ class SiteService:
             data, nodes = self._gate.look(), self.folder.nodes
             if nodes.exists():
                 names = nodes.read_text(encoding="utf-8").splitlines()
-                data.check_nodes(names, self.settings.name, missing_nodes="allow")  # each study says whether it is
+                # Each study says whether some may be missing
+                data.check_nodes(names, self.settings.name, missing_nodes="allow", whose="the federation")
         except Refused as error:
             return "other nodes" if error.code == "nodes" else "not readable", error.detail
         except OSError as error:

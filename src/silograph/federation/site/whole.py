@@ -35,7 +35,7 @@ def whole_of(data: SiteData, nodes: Sequence[str] | None) -> WholeData:
     """The same of data that were looked at."""
     expected = data.names if nodes is None else nodes
     # Whether some may be missing, each study says
-    data.check_nodes(expected, data.tables[0].path.name, missing_nodes="allow")
+    data.check_nodes(expected, data.tables[0].path.name, missing_nodes="allow", whose="the federation")
     n_samples, n_gaps, empty = 0, 0, set[str]()
     for signals in data.signals():
         gaps, n_rows = np.zeros(signals.n_nodes, dtype=np.int64), 0

@@ -109,7 +109,7 @@ function drawMatrices() {
 
 function drawContributions() {
   const told = run.silos.filter((silo) => silo.share !== null && silo.drawn), equal = 1 / run.silos.length;
-  if (!told.length) { says("contributions", "Silos did not tell their contributions."); return; }
+  if (!told.length) { says("contributions", run.silos.length > 1 ? "Silos did not tell their contributions." : "What other silos contributed is not known here."); return; }
   const label = (silo) => silo.fused ? "∞, fused" : `γ ${short(silo.contribution)}`;
   const most = Math.max(...told.map((silo) => silo.share));
   chart("contributions", [

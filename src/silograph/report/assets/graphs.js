@@ -22,7 +22,7 @@ function edgeText(graph, edge) {
   const lines = [`${run.nodes[graph.rows[edge]]} – ${run.nodes[graph.cols[edge]]}`, `weight ${short(graph.weights[edge])} in ${graph.name}`];
   if (hasSilos) {
     if (!graph.main) lines.push(main.weightOf.has(code) ? `consensus: ${short(main.weightOf.get(code))}` : "not in the consensus");
-    lines.push(`an edge of ${having(code).length} of ${counted(observing(code).length, "silo")}`);
+    if (run.silos.length > 1) lines.push(`an edge of ${having(code).length} of ${counted(observing(code).length, "silo")}`);
   }
   return [...lines, ...stabilityLine(graph, edge)].join("\n");
 }

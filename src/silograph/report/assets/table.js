@@ -15,7 +15,7 @@ function tableColumns() {
   const inMain = (edge) => main.weightOf.get(graph.code[edge]) || 0;
   const count = (edge) => having(graph.code[edge]).length;
   if (!graph.main) columns.push({ key: "consensus", title: "in consensus", number: true, value: inMain, text: (edge) => inMain(edge) ? even(inMain(edge)) : "–" });
-  columns.push({ key: "silos", title: "silos with it", number: true, value: count, text: (edge) => `${count(edge)} of ${observing(graph.code[edge]).length}` });
+  if (run.silos.length > 1) columns.push({ key: "silos", title: "silos with it", number: true, value: count, text: (edge) => `${count(edge)} of ${observing(graph.code[edge]).length}` });
   return columns;
 }
 

@@ -28,8 +28,8 @@ function fillSilos() {
   if (!hasSilos || run.isNewcomer) { byId("silos-section").hidden = true; return; }
   const table = byId("silos-table");
   const head = element("tr");
-  const lacks = run.silos.some((silo) => silo.missing.length), drops = run.silos.some((silo) => silo.dropped), stable = run.silos.some((silo) => silo.stable !== null);
-  const columns = ["silo", "samples", ...(drops ? ["rows dropped"] : []), "edges", ...(stable ? ["stable edges"] : []), "weight on edges of its own", "contribution γ", "share", ...(lacks ? ["nodes not observed"] : [])];
+  const lacks = run.silos.some((silo) => silo.missing.length), drops = run.silos.some((silo) => silo.dropped), several = run.silos.length > 1, stable = run.silos.some((silo) => silo.stable !== null);
+  const columns = ["silo", "samples", ...(drops ? ["rows dropped"] : []), "edges", ...(stable ? ["stable edges"] : []), "weight on edges of its own", "contribution γ", ...(several ? ["share"] : []), ...(lacks ? ["nodes not observed"] : [])];
   columns.forEach((name, column) => head.append(element("th", name, { scope: "col", class: column ? "number" : "" })));
   table.append(element("thead"), element("tbody"));
   table.tHead.append(head);
@@ -43,7 +43,7 @@ function fillSilos() {
     site = silo.site;
     const row = element("tr");
     const weight = silo.fused ? "∞ (fused)" : told(silo.contribution, even);
-    const cells = [told(silo.samples), ...(drops ? [String(silo.dropped)] : []), told(silo.edges), ...(stable ? [told(silo.stable)] : []), silo.here ? percent(silo.own) : "kept by the site", weight, told(silo.share, percent)];
+    const cells = [told(silo.samples), ...(drops ? [String(silo.dropped)] : []), told(silo.edges), ...(stable ? [told(silo.stable)] : []), silo.here ? percent(silo.own) : "kept by the site", weight, ...(several ? [told(silo.share, percent)] : [])];
     const name = silo.silos ? `${silo.name} (${counted(silo.silos, "silo")} together)` : silo.name;
     row.append(element("th", name, { scope: "row" }), ...cells.map((text) => element("td", text, { class: "number" })));
     if (lacks) row.append(element("td", silo.missing.length ? `${silo.missing.length}: ${some(silo.missing)}` : "none", { class: "names", title: silo.missing.join(", ") }));
