@@ -10,17 +10,16 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
 from silograph._util.documents import parse_json
 from silograph._util.files import write_bytes
+from silograph.federation.versions import VERSION
 
 AWAY_SECONDS = 12.0  # without an answer; NVFlare asks every 4 s
 PATIENCE_SECONDS = 20.0  # until it is said that a server that can be reached does not let us in
 FAR_OFF = 30.0  # seconds between two clocks
-VERSION = version("silograph")
 State = Literal["connecting", "connected", "away"]
 WELL = "ok"
 LONGEST_REASON = 200  # characters of what the server gives

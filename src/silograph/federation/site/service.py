@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +38,7 @@ from silograph.federation.site.settings import SiteSettings, read_site
 from silograph.federation.site.settings_log import note_settings
 from silograph.federation.site.state import version_in
 from silograph.federation.study_file import StudyFile
+from silograph.federation.versions import VERSION
 from silograph.federation.witness import Witness
 from silograph.methods.common.settings import PAPER_ROUNDS
 from silograph.protocol.codec import decode_task, encode_answer
@@ -47,7 +47,6 @@ from silograph.protocol.sums import Subtotal
 TURN_SECONDS = 5.0  # that a request waits for the one before it
 MOST_RUNS_OPEN = 4  # each holds the table's costs; a run that is closed is greeted again
 COORDINATOR = "coordinator"  # whom a reply is for
-VERSION = version("silograph")  # once: it is looked up in a file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
