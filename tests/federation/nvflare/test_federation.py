@@ -176,7 +176,8 @@ def refused(fed: RealFederation, out: Path, text: str, site: str, reason: str) -
     study = fed.write_study(text)
     done = fed.command("federation", "run", study, "--out", out, "--folder", fed.fed, code=1)
     assert f"{site}: {reason}" in done.stderr
-    assert "The run is kept: when that is cured, go on with --resume." in done.stderr
+    again = f"The run is kept: when that is cured, go on with: silograph federation run --resume {out}"
+    assert again in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
     assert [path.name for path in out.iterdir()] == ["checkpoint"]
