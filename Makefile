@@ -23,7 +23,7 @@ accuracy: $(VENV)/accuracy.stamp  ## How good the default is, against known trut
 # More workers than cores, as some of them wait for a disk or for another process
 WORKERS ?= 3
 
-test: $(VENV)/lint.stamp $(VENV)/test.stamp  ## Run all checks within five minutes: style, types, layers, tests, examples in the docs
+test: $(VENV)/lint.stamp $(VENV)/test.stamp  ## Run all checks within six minutes: style, types, layers, tests, examples in the docs
 	$(MAKE) --jobs=2 lint kernels
 	$(BIN)/python -m pytest --numprocesses $(WORKERS)
 

@@ -1,7 +1,4 @@
-"""One federation that really runs, used by the commands: each byte as `silograph learn` writes it, and nothing forged.
-
-More of it takes minutes: `make test-federation`.
-"""
+"""One federation that really runs, used by the commands: each byte as `silograph learn` writes it, and nothing forged."""
 
 import json
 
@@ -15,7 +12,7 @@ from silograph.federation.nvflare.executor import open_service
 from silograph.federation.site.audit import entries
 from testing.real_federation import RealFederation, study_text
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+pytestmark = [pytest.mark.federation, pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")]
 
 EXACT = 'method = "exact"\nrounds = 6\nalpha = 0.5\nbeta = 0.25'
 RUN_FILES = {"run.json", "history.csv", "history.sqlite", "consensus", "silos", "consensus.json", "consensus.npz"}
