@@ -1,4 +1,4 @@
-"""One federation that really runs, used by the commands: each byte as `silograph learn` writes it, and nothing forged."""
+"""One federation that really runs, used by the commands: each byte as `silograph learn` writes it; nothing forged."""
 
 import json
 
