@@ -74,23 +74,19 @@ class LivePage:
 
     def _write(self, word: str = "", ended: str = "") -> None:
         data = described(self._home, self._found, away=self._away)
-        page = live_data(data, self._runs, every=EVERY, command=self._command, ended=ended, only=self._only)
-        page["word"] = word
-        page["at"] = None if self._found is None else self._found["now"]
+        page = live_data(data, self._runs, command=self._command, only=self._only)
+        page |= {"at": None if self._found is None else self._found["now"], "word": word, "ended": ended}
         (write_live_data if self._written and not ended else write_live_page)(self._page, page)
         self._written = True
 
 
-def live_data(
-    data: dict[str, Any], runs: dict[str, SeenRun], *, every: float, command: str, ended: str, only: str | None
-) -> dict[str, Any]:
+def live_data(data: dict[str, Any], runs: dict[str, SeenRun], *, command: str, only: str | None) -> dict[str, Any]:
     """What the page shows, from the data of `federation status` and from the runs that were looked at."""
     more = len(data["runs"]) - len(runs)
     return {
         "title": data["federation"],
         "made": time.time(),
-        "every": every,
-        "ended": ended,
+        "every": EVERY,
         "command": command,
         "server": data["server"],
         "warnings": [*([data["server"]["why"]] if data["server"]["why"] else []), *data["warnings"]],
@@ -151,10 +147,12 @@ def _shown(runs: list[dict[str, Any]], only: str | None) -> list[dict[str, Any]]
 
 
 def keep_page(page: LivePage, *, ask: bool, begun: Callable[[], None]) -> None:
-    """Keep a page up to date until Ctrl-C; `begun` once it can be looked at."""
-    page.update(ask=ask)
+    """Keep a page up to date until Ctrl-C; `begun` once it can be looked at: to ask sites takes long."""
+    page.update()
     try:
         begun()
+        if ask:
+            page.update(ask=True)
         while True:
             time.sleep(EVERY)
             page.update()
@@ -163,16 +161,11 @@ def keep_page(page: LivePage, *, ask: bool, begun: Callable[[], None]) -> None:
 
 
 @contextmanager
-def kept_beside(
-    page: LivePage | None, warn: Callable[[str], None], ended: Callable[[], tuple[str, str]]
-) -> Iterator[None]:
+def kept_beside(page: LivePage, warn: Callable[[str], None], ended: Callable[[], tuple[str, str]]) -> Iterator[None]:
     """Keep a page up to date beside what the block does; `ended` tells at its end why no more comes.
 
     A page that cannot be written is no reason to end the rest: it is said once.
     """
-    if page is None:
-        yield
-        return
     over, complained = threading.Event(), threading.Event()
 
     def update(action: Callable[[], None]) -> None:
