@@ -75,6 +75,11 @@ def test_the_core_works_without_any_extra():
     assert loaded_by(f"{hide}; {learn}", "silograph.estimators") == ["silograph.estimators"]
 
 
+def test_the_command_line_works_without_what_a_federation_needs():
+    hide = hiding("nvflare", "cryptography", "grpc", "psutil", "yaml")
+    assert loaded_by(f"{hide}; import silograph.cli.app, silograph.runs.learn", "silograph.cli.app")
+
+
 def test_a_missing_extra_is_named_with_the_command_that_installs_it():
     hide = hiding("networkx")
     ask = "from silograph import Graph; Graph.from_edges(['a', 'b'], [0], [1], [1.0]).to_networkx()"

@@ -8,8 +8,6 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from cryptography import x509
-
 from silograph.errors import ProtocolError
 from silograph.federation.folders import FederationFolder, SiteFolder
 
@@ -23,6 +21,8 @@ Named = tuple[str, Path, str]  # what it is, the certificate, how to renew it
 
 def certificate_ends(path: Path) -> datetime:
     """When the certificate in a PEM file ends."""
+    from cryptography import x509  # of the extra nvflare: the command line is there without
+
     try:
         return x509.load_pem_x509_certificate(path.read_bytes()).not_valid_after_utc
     except (OSError, ValueError) as error:

@@ -10,7 +10,6 @@ from silograph.cli.output import guard, need_nvflare, say
 from silograph.federation.certificates import certificate_ends
 from silograph.federation.fingerprints import shown_fingerprint
 from silograph.federation.folders import FederationFolder
-from silograph.federation.members import add_sites, remove_site, revoke_key
 from silograph.federation.names import OWN_NAMES
 
 app = typer.Typer()
@@ -64,6 +63,9 @@ signed with [bold]silograph federation approve --force[/bold]. Where ca/ is on a
 @guard()
 def revoke(site: Annotated[str, typer.Argument(help="The site.")], folder: InFederation = None) -> None:
     """Revoke a key."""
+    need_nvflare()
+    from silograph.federation.members import revoke_key
+
     key = revoke_key(FederationFolder(federation_folder(folder)), site)
     say(f"The key of {site} is believed no more, from the next message on:")
     say(f"  {shown_fingerprint(key)}")
@@ -88,6 +90,9 @@ def add_site(
     folder: InFederation = None,
 ) -> None:
     """Add sites."""
+    need_nvflare()
+    from silograph.federation.members import add_sites
+
     federation = FederationFolder(federation_folder(folder))
     invitation = add_sites(federation, names)
     say(f"The sites of {invitation.name}: {', '.join(invitation.sites)}.")
@@ -106,6 +111,9 @@ def remove(
     folder: InFederation = None,
 ) -> None:
     """Remove sites."""
+    need_nvflare()
+    from silograph.federation.members import remove_site
+
     federation = FederationFolder(federation_folder(folder))
     for name in names:
         invitation = remove_site(federation, name)
