@@ -55,13 +55,17 @@ def labelled(folder: Path, patients: dict[str, int] = PATIENTS, **limits) -> Con
 
 
 def ended(consortium: Consortium, learn: str = EXACT, **top: str) -> tuple[str, str, str]:
-    """How an attempt ends, and if badly, the code by which oslo refused, and what its log says of it."""
+    """How an attempt ends, and if badly, the code by which a site refused, and what its log says of it.
+
+    Where all would refuse, the first one ends the run, and others may not be asked any more.
+    """
     services = consortium.services()
     outcome = consortium.run_attempt(consortium.run(learn, policy=STOP, **top), Loopback(services))
     close(services)
     if outcome.ended == "done":
         return "done", "", ""
-    refused = [entry for entry in entries(consortium.folder / "oslo" / "audit.jsonl") if "code" in entry]
+    logs = [consortium.folder / site / "audit.jsonl" for site in consortium.sites]
+    refused = [entry for log in logs if log.exists() for entry in entries(log) if "code" in entry]
     return outcome.ended, str(refused[-1]["code"]), str(refused[-1]["detail"])
 
 
